@@ -1,0 +1,75 @@
+"""The kernel ABI description (KABI): the contract that travels with every kernel image.
+
+Standard library and NumPy only; knows nothing of GPUs, LLVM or Python kernels.
+"""
+
+from .errors import (
+    STATUS_TEXT,
+    AbiMismatch,
+    ArgumentRangeError,
+    ArgumentTypeError,
+    BundleError,
+    ContractError,
+    DeviceError,
+    Error,
+    ExecutionError,
+    ImageError,
+    Incompatible,
+    LaunchError,
+    RuleError,
+    Status,
+    SymbolNotFound,
+    UnsupportedError,
+)
+from .records import (
+    FORMAT_VERSION,
+    Access,
+    Block,
+    BlockKind,
+    Bundle,
+    CheckLevel,
+    Image,
+    ImageKind,
+    Kernel,
+    Launch,
+    Origin,
+    Param,
+    Program,
+    Requirement,
+    Slot,
+)
+from .types import (
+    SCALARS,
+    Bytes,
+    Component,
+    Pointer,
+    Scalar,
+    Slice,
+    Tensor,
+    Type,
+    bf16,
+    bool_,
+    components,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    parse_type,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+
+__all__ = [
+    "FORMAT_VERSION", "SCALARS", "STATUS_TEXT",
+    "AbiMismatch", "Access", "ArgumentRangeError", "ArgumentTypeError", "Block", "BlockKind", "Bundle", "BundleError",
+    "Bytes", "CheckLevel", "Component", "ContractError", "DeviceError", "Error", "ExecutionError", "Image",
+    "ImageError", "ImageKind", "Incompatible", "Kernel", "Launch", "LaunchError", "Origin", "Param", "Pointer",
+    "Program", "Requirement", "RuleError", "Scalar", "Slice", "Slot", "Status", "SymbolNotFound", "Tensor", "Type",
+    "UnsupportedError", "bf16", "bool_", "components", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "parse_type",
+    "u16", "u32", "u64", "u8",
+]

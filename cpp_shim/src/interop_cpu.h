@@ -1,0 +1,58 @@
+/* The CPU device: runs kernels that were translated from PTX to host code.
+ *
+ * One translated kernel is an `interop_cpu_kernel` record that the emitted object defines. The Python just-in-time path
+ * and exported libraries run it through the same function, interop_cpu_launch().
+ *
+ * Every external symbol goes through INTEROP_SYM so that each exported bundle carries its own copy under its own prefix.
+ */
+#ifndef INTEROP_CPU_H
+#define INTEROP_CPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef INTEROP_PREFIX
+#define INTEROP_PREFIX interop_
+#endif
+#define INTEROP_CAT2(a, b) a##b
+#define INTEROP_CAT(a, b) INTEROP_CAT2(a, b)
+#define INTEROP_SYM(name) INTEROP_CAT(INTEROP_PREFIX, name)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define INTEROP_CPU_ABI 1u
+
+/* Status numbers are those of the shared table (interop_status); only these two come from here besides 0. */
+
+typedef struct interop_cpu_error {
+    int32_t status;     /* 0, or a number of the shared status table (11: the kernel stopped with an error, ...) */
+    uint32_t block[3];  /* where it happened, when a thread is to blame */
+    uint32_t thread[3];
+    char message[512]; /* without kernel name; the caller adds it */
+} interop_cpu_error;
+
+/* Opaque to callers: filled in by emitted code. The fields a launcher may read come first and keep their order. */
+typedef struct interop_cpu_kernel {
+    uint32_t abi;                 /* INTEROP_CPU_ABI */
+    uint32_t lanes;               /* W of the translation: 1 is the exact path */
+    const char *symbol;           /* the image's name of the kernel */
+    uint32_t param_bytes;         /* size of the parameter buffer */
+    uint32_t static_shared_bytes; /* .shared variables of fixed size */
+    uint32_t block[3];            /* .reqntid, or zeros */
+    uint32_t reserved;
+    const void *entry; /* emitted code; the executor's own business from here on */
+    const void *extra;
+} interop_cpu_kernel;
+
+/* Runs the whole grid and returns the status; `error` may be NULL. Blocks are spread over a pool of threads
+ * (`threads` = 0: as many as there are cores). Safe to call from several threads at once. */
+int32_t INTEROP_SYM(cpu_launch)(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
+                                const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
+                                uint32_t threads, interop_cpu_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
