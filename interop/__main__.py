@@ -1,0 +1,5 @@
+"""``python -m interop`` is the ``interop`` command."""
+
+from .cli import main
+
+main()
