@@ -94,7 +94,7 @@ class BlockKind(Enum):
 
 @dataclass(frozen=True)
 class Block:
-    """The rule for a block's threads. ``dims`` is (x, y, z): the exact shape, or the bound, or the multiple (x only)."""
+    """The rule for a block's threads. ``dims`` is (x, y, z): the exact shape, the bound, or the multiple (x only)."""
 
     kind: BlockKind = BlockKind.ANY
     dims: tuple[int, int, int] = (1, 1, 1)
@@ -116,7 +116,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A precondition: the rule's text, where it comes from, and a sentence that says why, if the text alone does not."""
+    """A precondition: the rule's text, where it comes from, and a note that says why where the text alone does not."""
 
     rule: str
     origin: Origin = Origin.WRITTEN

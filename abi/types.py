@@ -63,9 +63,7 @@ u8, u16, u32, u64 = (Scalar(f"u{n}", "uint", n) for n in (8, 16, 32, 64))
 f16, f32, f64 = (Scalar(f"f{n}", "float", n) for n in (16, 32, 64))
 bf16 = Scalar("bf16", "float", 16)
 
-SCALARS: dict[str, Scalar] = {
-    t.name: t for t in (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)
-}
+SCALARS: dict[str, Scalar] = {t.name: t for t in (bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)}
 """All scalar types by name."""
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .errors import CompileError, DivergenceError, RaceError, SyntaxError_, TypeError_, UnsupportedError
     from .exporting import Example, export
     from .importing import foreign, load_cuda, load_ptx
-    from .language import *  # noqa: F403
+    from .language import *
     from .pipeline import Pipeline
     from .runtime import DeviceArray, Launchable, Stream, device, devices, empty, to_device
 

@@ -62,7 +62,9 @@ def test_abi_imports_only_the_standard_library_and_numpy() -> None:
 
 
 def test_import_loads_no_compiler_and_no_driver() -> None:
-    program = "import sys, interop; print([m for m in ('llvmlite', 'cuda', 'numpy', 'cffi', 'rich') if m in sys.modules])"
+    program = (
+        "import sys, interop; print([m for m in ('llvmlite', 'cuda', 'numpy', 'cffi', 'rich') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
 

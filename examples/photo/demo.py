@@ -11,7 +11,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,10 +47,13 @@ def main(
     image: Annotated[Path | None, typer.Option(help="A picture; without it, matplotlib's sample photograph.")] = None,
     out: Annotated[Path, typer.Option(help="Where the exported folder and its build go.")] = HERE / "out",
     device: Annotated[str, typer.Option(help="cpu, cuda, or best: cuda where there is one.")] = "best",
+    json: Annotated[Path | None, typer.Option(help="Also write the table to this file.")] = None,
 ) -> None:
     """Runs the photo demo; exit status 0 only if both hosts agree."""
     try:
-        run(image, out, device)
+        rows = run(image, out, device)
+        if json:
+            json.write_text(dumps([asdict(row) for row in rows], indent=2) + "\n")
     except (io.Error, DemoError) as error:
         console.print(f"[red]error:[/] {error}", markup=True)
         raise typer.Exit(1) from None
@@ -59,7 +63,8 @@ class DemoError(Exception):
     """Something outside the kernels went wrong: a file, a tool, a build."""
 
 
-def run(image: Path | None, out: Path, device_name: str) -> None:
+def run(image: Path | None, out: Path, device_name: str) -> list[Row]:
+    """The whole demo; returns the table's rows once both hosts agree."""
     device = pick_device(device_name)
     console.print(f"device: {device.name} ({device.kind})")
     out.mkdir(parents=True, exist_ok=True)
@@ -85,6 +90,7 @@ def run(image: Path | None, out: Path, device_name: str) -> None:
     console.print(make_table(rows + cpp_rows))
     console.print(f"picture: {shown}")
     verdict(from_python, from_cpp)
+    return rows + cpp_rows
 
 
 def pick_device(name: str) -> Any:
@@ -171,9 +177,7 @@ def run_host(
     raw_in.write_bytes(pixels.tobytes())
     raw_out.unlink(missing_ok=True)
     height, width = pixels.shape
-    printed = run_tool(
-        [program, device.kind, raw_in, raw_out, width, height, GAIN, GAMMA], "the C++ program"
-    )
+    printed = run_tool([program, device.kind, raw_in, raw_out, width, height, GAIN, GAMMA], "the C++ program")
     from kernels import blur, edges, tone
 
     languages = {k.name: k.program().kernel.language for k in (blur, edges, tone)}

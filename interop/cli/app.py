@@ -20,7 +20,7 @@ app = typer.Typer(
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Say what is there, what is missing, and what to do about it. Exit status 1 only if something required is missing."""
+    """Say what is there, what is missing and what to do. Exit status 1 only if something required is missing."""
     from .doctor import examine, print_findings, print_json
 
     findings = examine()

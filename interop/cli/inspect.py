@@ -28,7 +28,9 @@ def inspect_path(path: Path) -> str:
     elif path.suffix == ".py":
         kernels = _python_kernels(path)
     else:
-        raise UnsupportedError(f"{path}: interop inspect reads .cu, .ptx and .py files and bundles, not '{path.suffix}'")
+        raise UnsupportedError(
+            f"{path}: interop inspect reads .cu, .ptx and .py files and bundles, not '{path.suffix}'"
+        )
     reports = [describe(kernel) for kernel in kernels]
     return "\n\n".join(reports) if reports else f"{path}: no kernels"
 

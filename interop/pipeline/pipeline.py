@@ -111,8 +111,10 @@ class Pipeline:
     # -- declaration ---------------------------------------------------------------------------------------------
 
     def buffer(self, name: str, dtype: Scalar, rank: int = 1, *, shape: Sequence[str] = ()) -> Buffer:
-        """Declares an array. Without `shape` the caller passes it to :meth:`run`; with it (a rule for each axis over the
-        buffers and scalars declared so far, such as ``"dim(src, 0)"``) the pipeline allocates it."""
+        """Declares an array. Without `shape` the caller passes it to :meth:`run`; with it the pipeline allocates it.
+
+        `shape` has a rule for each axis over the buffers and scalars declared so far, such as ``"dim(src, 0)"``.
+        """
         if dtype not in SCALARS.values():
             raise Error(f"buffer '{name}' of pipeline '{self.name}': {dtype!r} is not a dtype; write io.f32, io.i32, …")
         rules = tuple(self._rule(text) for text in shape)
@@ -214,9 +216,7 @@ class Pipeline:
         if element is not None and element != buffer.dtype:
             raise ArgumentTypeError(f"{place} is {param.type}, but buffer '{buffer.name}' holds {buffer.dtype}")
         if isinstance(param.type, Tensor) and param.type.rank != buffer.rank:
-            raise ArgumentTypeError(
-                f"{place} is {param.type}, but buffer '{buffer.name}' has {buffer.rank} dimensions"
-            )
+            raise ArgumentTypeError(f"{place} is {param.type}, but buffer '{buffer.name}' has {buffer.rank} dimensions")
         if param.access is not Access.OUT and buffer.is_temporary and not self._is_filled(buffer, param):
             raise Error(
                 f"{place} reads buffer '{buffer.name}', which no earlier step writes: add the step that fills it first"
