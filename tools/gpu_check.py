@@ -1,7 +1,7 @@
 """Everything that needs a GPU, in one go: install, GPU tests, the demo, the launch benchmark, compute-sanitizer.
 
-Meant for a machine with an NVIDIA GPU and perhaps no package registry: it builds this checkout in place without fetching
-anything and uses the machine's own CUDA toolkit. Prints a short table last and writes what it saw as JSON.
+Meant for a machine with an NVIDIA GPU and perhaps no package registry: it builds this checkout in place without
+fetching anything and uses the machine's own CUDA toolkit. Prints a short table last and writes what it saw as JSON.
 
     python3 tools/gpu_check.py --out build/gpu
 """

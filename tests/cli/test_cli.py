@@ -1,0 +1,106 @@
+"""The command line: what it prints, and one clear line for each kind of bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SCALE = """
+extern "C" __global__ void scale(float *y, float a, unsigned long long n)
+{
+    unsigned long long i = blockIdx.x * 256ull + threadIdx.x;
+    if (i < n) y[i] *= a;
+}
+"""
+
+
+def interop(*arguments: object, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    command = [sys.executable, "-m", "interop", *(str(a) for a in arguments)]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"} | environment
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, env=env)
+
+
+def test_doctor_reports_every_part_and_is_ready() -> None:
+    done = interop("doctor", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    findings = {f["name"]: f for f in json.loads(done.stdout)}
+    assert {"Python", "import interop", "import abi", "LLVM", "CPU device", "NVRTC", "C++ compiler"} <= set(findings)
+    assert all(f["state"] == "ok" for f in findings.values() if f["required"])
+
+
+def test_doctor_recognises_a_clash_of_import_names(tmp_path: Path) -> None:
+    (tmp_path / "abi").mkdir()
+    (tmp_path / "abi" / "__init__.py").write_text("Error = Exception\n")
+    program = f"import sys, importlib.util as u; import interop.cli.doctor as d; sys.path.insert(0, {str(tmp_path)!r})"
+    program += "; import sys; del sys.modules['abi']"
+    program += (
+        "; print([f.state for f in d._guarded(d._probe_import_names) if f.name == 'import abi' or 'abi' in f.detail])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "missing" in done.stdout
+
+
+def test_doctor_prints_a_line_for_people() -> None:
+    done = interop("doctor")
+    assert done.stdout.rstrip().endswith("ready")
+    assert "✓" in done.stdout
+
+
+def test_inspect_cuda_source(tmp_path: Path) -> None:
+    source = tmp_path / "scale.cu"
+    source.write_text(SCALE)
+    done = interop("inspect", source)
+    assert done.returncode == 0, done.stderr
+    assert "scale" in done.stdout and "float" in done.stdout and "typed" in done.stdout
+
+
+def test_inspect_python_file(tmp_path: Path) -> None:
+    source = tmp_path / "kernels.py"
+    source.write_text(
+        "import interop as io\nfrom interop import simt\n"
+        "@simt.kernel(block=64, grid='ceil_div(len(y), block.x)')\n"
+        "def fill(y: io.DisjointSlice[io.f32], a: io.f32):\n"
+        "    '''y <- a.'''\n"
+        "    i = simt.global_index()\n    if i < len(y):\n        y[i] = a\n"
+    )
+    done = interop("inspect", source)
+    assert done.returncode == 0, done.stderr
+    assert "y <- a." in done.stdout
+    assert "interop_slice_f32" in done.stdout
+    assert "grid.y == 1" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("missing.cu", None, "no such file"),
+        ("broken.ptx", "this is not PTX", "ptx"),
+        ("broken.cu", "__global__ void f( {", "broken.cu"),
+        ("notes.txt", "hello", "reads .cu, .ptx and .py"),
+        ("bundle.kabi.json", "{}", "bundle"),
+        ("broken.json", "{", "broken.json"),
+    ],
+)
+def test_inspect_bad_input_is_one_clear_error(tmp_path: Path, name: str, content: str | None, words: str) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_text(content)
+    done = interop("inspect", path)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert words.lower() in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+
+
+def test_config_without_a_question_says_what_to_ask() -> None:
+    done = interop("config")
+    assert done.returncode == 2
+    assert "--includedir" in done.stderr

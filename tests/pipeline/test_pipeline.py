@@ -1,0 +1,150 @@
+"""Pipelines: order, temporaries, formulas, and mistakes caught while the pipeline is declared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import interop as io
+from interop import simt
+from interop.pipeline import Pipeline
+
+SCALE = """
+extern "C" __global__ void scale(const float *x, float *y, float a, int width, int height)
+{
+    int col = blockIdx.x * 16 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
+    if (row < height && col < width) y[row * width + col] = a * x[row * width + col];
+}
+"""
+
+
+@simt.kernel(block=128, grid="ceil_div(len(y), block.x)", requires=["len(x) == len(y)"])
+def add_one(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):
+    """y <- x + 1."""
+    i = simt.global_index()
+    if i < len(y):
+        y[i] = x[i] + 1.0
+
+
+@simt.kernel(block=128, grid="ceil_div(len(y), block.x)")
+def double_in_place(y: io.DisjointSlice[io.f32]):
+    """y <- 2*y."""
+    i = simt.global_index()
+    if i < len(y):
+        y[i] = y[i] + y[i]
+
+
+@pytest.fixture(scope="module")
+def scale() -> io.Launchable:
+    @io.foreign(
+        io.load_cuda(SCALE),
+        block=(16, 16),
+        grid="(ceil_div(width, 16), ceil_div(height, 16))",
+        requires=["len(x) >= width * height", "len(y) >= width * height"],
+    )
+    def scale(x: io.In[io.f32], y: io.InOut[io.f32], a: io.f32, width: io.i32, height: io.i32):
+        """y <- a*x."""
+
+    return scale
+
+
+def random(*shape: int) -> np.ndarray:
+    return np.random.default_rng().standard_normal(shape, dtype=np.float32)
+
+
+def test_kernels_of_two_languages_run_in_order(scale: io.Launchable) -> None:
+    p = Pipeline("mixed")
+    src, dst = p.buffer("src", io.f32, 2), p.buffer("dst", io.f32, 2)
+    a = p.scalar("a", io.f32)
+    scaled = p.buffer("scaled", io.f32, shape=["dim(src, 0)", "dim(src, 1)"])
+    p.add(scale, src, scaled, a, p.formula("dim(src, 1)"), p.formula("dim(src, 0)"))
+    p.add(add_one, scaled, dst)
+    p.add(double_in_place, dst)
+    x = random(37, 53)
+    out = p.run(src=x, dst=np.full_like(x, np.nan), a=3.0)
+    expected = 2 * (np.float32(3) * x + np.float32(1))
+    assert np.array_equal(out["dst"], expected)
+    assert set(out) == {"scaled", "dst"}
+    assert np.array_equal(out["scaled"], np.float32(3) * x)
+
+
+def test_a_pipeline_runs_again_with_other_sizes() -> None:
+    p = Pipeline("again")
+    x, y = p.buffer("x", io.f32), p.buffer("y", io.f32)
+    p.add(add_one, x, y)
+    for size in (1, 127, 128, 129, 1000):
+        data = random(size)
+        assert np.array_equal(p.run(x=data, y=np.full_like(data, np.nan))["y"], data + np.float32(1))
+
+
+def test_profile_names_each_step_its_language_and_device() -> None:
+    p = Pipeline("timed")
+    x, y = p.buffer("x", io.f32), p.buffer("y", io.f32)
+    p.add(add_one, x, y)
+    data = random(100)
+    out, timings = p.profile(x=data, y=np.full_like(data, np.nan))
+    assert np.array_equal(out["y"], data + np.float32(1))
+    assert [(t.kernel, t.language) for t in timings] == [("add_one", "python")]
+    assert timings[0].seconds > 0 and timings[0].device
+
+
+def test_broken_contract_stops_the_pipeline_with_the_rules_words() -> None:
+    p = Pipeline("broken")
+    x, y = p.buffer("x", io.f32), p.buffer("y", io.f32)
+    p.add(add_one, x, y)
+    with pytest.raises(
+        io.ContractError, match=r"add_one: requires len\(x\) == len\(y\), but len\(x\) = 3, len\(y\) = 4"
+    ):
+        p.run(x=random(3), y=random(4))
+
+
+class TestDeclarationErrors:
+    """Everything here is refused before anything runs."""
+
+    def setup_method(self) -> None:
+        self.p = Pipeline("bad")
+        self.x = self.p.buffer("x", io.f32)
+
+    def test_wrong_count(self) -> None:
+        with pytest.raises(io.ArgumentTypeError, match=r"add_one takes 2 arguments \(x, y\), not 1"):
+            self.p.add(add_one, self.x)
+
+    def test_wrong_dtype(self) -> None:
+        other = self.p.buffer("other", io.f64)
+        with pytest.raises(io.ArgumentTypeError, match=r"'y' is slice<f32>, but buffer 'other' holds f64"):
+            self.p.add(add_one, self.x, other)
+
+    def test_number_for_a_buffer(self) -> None:
+        with pytest.raises(io.ArgumentTypeError, match="a number is given"):
+            self.p.add(add_one, self.x, 3.0)
+
+    def test_temporary_read_before_it_is_written(self) -> None:
+        fresh = self.p.buffer("fresh", io.f32, shape=["len(x)"])
+        with pytest.raises(io.Error, match="no earlier step writes"):
+            self.p.add(add_one, fresh, self.x)
+
+    def test_buffer_of_another_pipeline(self) -> None:
+        foreign = Pipeline("other").buffer("x2", io.f32)
+        with pytest.raises(io.ArgumentTypeError, match="another pipeline"):
+            self.p.add(add_one, self.x, foreign)
+
+    def test_a_name_twice(self) -> None:
+        with pytest.raises(io.Error, match="already"):
+            self.p.buffer("x", io.f32)
+
+    def test_unknown_name_in_a_shape(self) -> None:
+        with pytest.raises(io.Error, match="nothing"):
+            self.p.buffer("z", io.f32, shape=["len(nothing)"])
+
+    def test_not_a_dtype(self) -> None:
+        with pytest.raises(io.Error, match="not a dtype"):
+            self.p.buffer("z", float)  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("inputs", [{}, {"x": 1, "z": 2}])
+    def test_missing_or_extra_inputs(self, inputs: dict[str, object]) -> None:
+        with pytest.raises(io.ArgumentTypeError, match="its inputs are x"):
+            self.p.run(**inputs)
+
+    def test_wrong_rank_at_run_time(self) -> None:
+        with pytest.raises(io.ArgumentTypeError, match="1 dimensions"):
+            self.p.run(x=random(2, 3))
