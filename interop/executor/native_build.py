@@ -1,0 +1,52 @@
+"""Builds ``interop.executor._native``: the CPU device's C runtime, for the just-in-time path.
+
+``setup.py`` names the object :data:`ffibuilder` below; ``python setup.py build_ext --inplace`` builds it in a checkout.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cffi import FFI
+
+# setuptools wants source paths relative to the folder that it runs in, which is the one of setup.py.
+_SHIM = Path(os.path.relpath(Path(__file__).resolve().parents[2] / "cpp_shim" / "src"))
+
+CDEF = """
+typedef struct {
+    int32_t status;
+    uint32_t block[3];
+    uint32_t thread[3];
+    char message[512];
+} interop_cpu_error;
+
+typedef struct {
+    uint32_t abi;
+    uint32_t lanes;
+    const char *symbol;
+    uint32_t param_bytes;
+    uint32_t static_shared_bytes;
+    uint32_t block[3];
+    uint32_t reserved;
+    const void *entry;
+    const void *extra;
+} interop_cpu_kernel;
+
+int32_t interop_cpu_launch(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
+                           const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
+                           uint32_t threads, interop_cpu_error *error);
+"""
+
+ffibuilder = FFI()
+ffibuilder.cdef(CDEF)
+ffibuilder.set_source(
+    "interop.executor._native",
+    '#include "interop_cpu.h"\n',
+    sources=sorted(path.as_posix() for path in _SHIM.glob("interop_cpu*.c")),
+    include_dirs=[_SHIM.as_posix()],
+    depends=sorted(path.as_posix() for path in _SHIM.glob("interop_cpu*.h")),
+    extra_compile_args=["-O2", "-pthread"],
+    extra_link_args=["-pthread"],
+    libraries=["m"],
+)
