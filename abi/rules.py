@@ -1,0 +1,393 @@
+"""The rule language: launch rules and preconditions, parsed once, evaluated here, printed as C and C++.
+
+>>> from abi import Environment, ArrayValue
+>>> rule = parse("len(x) >= 2 * n")
+>>> rule.evaluate(Environment({"x": ArrayValue(0, (10,), (1,), 4), "n": 5}))
+True
+
+Arithmetic is checked signed 64-bit: overflow and division by zero violate the contract. ``//`` and ``%`` round down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from . import rule_ast as ast
+from . import rule_c
+from .errors import ArgumentTypeError, ContractError, RuleError
+from .records import BlockKind, Kernel, Origin, Param, Requirement
+from .rule_ast import INT64_MAX, INT64_MIN, Leaf, Node
+from .rule_c import CLeaf, NameOf
+from .rule_eval import DIVISION_BY_ZERO, OVERFLOW, ArrayValue, Environment, Evaluator, Fault, compile_node, leaf_values
+from .rule_parser import parse_nodes, split_list
+from .types import Pointer, Scalar, Slice, Tensor
+
+__all__ = [
+    "DIVISION_BY_ZERO",
+    "OVERFLOW",
+    "ArrayValue",
+    "CLeaf",
+    "Environment",
+    "KernelRules",
+    "Rule",
+    "bind_hidden",
+    "block_message",
+    "block_rule",
+    "c_expression",
+    "check_block",
+    "check_requirements",
+    "contract_message",
+    "contract_message_parts",
+    "derived_message",
+    "derived_message_parts",
+    "evaluate_fills",
+    "evaluate_grid",
+    "evaluate_shared",
+    "is_array",
+    "mentions_length",
+    "parse",
+    "rules_of",
+    "split_grid",
+    "with_implied",
+]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A parsed rule. ``text`` is as written; ``str(rule)`` is the normal form.
+
+    >>> str(parse("(a+ 1)*(b)"))
+    '(a + 1) * b'
+    """
+
+    text: str
+    node: Node
+
+    @property
+    def is_boolean(self) -> bool:
+        """Whether the rule is a condition; else it is an integer."""
+        return ast.is_boolean(self.node)
+
+    def evaluate(self, env: Environment) -> int | bool:
+        """The rule's value; :class:`ContractError` when arithmetic overflows 64 bits or divides by zero."""
+        try:
+            return self._evaluator(env)
+        except Fault as fault:
+            values = self.values(env)
+            tail = f": {format_values(values)}" if values else ""
+            message = f"{self.text} {fault.problem}{tail}"
+            raise ContractError(message, rule=self.text, values=values) from None
+
+    def leaves(self) -> tuple[Leaf, ...]:
+        """What the rule reads, in order of appearance, without repetitions."""
+        return tuple(dict.fromkeys(ast.leaves(self.node)))
+
+    def values(self, env: Environment) -> dict[str, int]:
+        """What each leaf is, in order of appearance: ``{"len(x)": 3, "n": 4}``."""
+        result: dict[str, int] = {}
+        for leaf in self.leaves():
+            result.update(leaf_values(leaf, env))
+        return result
+
+    def to_c(self, name_of: NameOf) -> str:
+        """The rule as a C expression of type ``interop_rule_value``; see :func:`c_expression`."""
+        return rule_c.expression(self.node, name_of)
+
+    def c_values(self, name_of: NameOf) -> list[tuple[str, str]]:
+        """What :meth:`values` has, for C: (text, expression of type ``interop_rule_value``) for each leaf."""
+        pairs: dict[str, str] = {}
+        for leaf in self.leaves():
+            pairs.update(rule_c.value_expressions(leaf, name_of))
+        return list(pairs.items())
+
+    def __str__(self) -> str:
+        return ast.to_text(self.node)
+
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        return compile_node(self.node)
+
+
+def parse(text: str, kernel_params: Sequence[Param] | None = None) -> Rule:
+    """The rule written as `text`, its names and types checked against `kernel_params` where those are given.
+
+    >>> parse("len(x) = 3")
+    Traceback (most recent call last):
+    abi.errors.RuleError: '=' is not part of the rule language
+        len(x) = 3
+               ^
+    equality is ==
+    """
+    return _parse(text, None if kernel_params is None else tuple(kernel_params))
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str, params: tuple[Param, ...] | None) -> Rule:
+    return Rule(text.strip(), parse_nodes(text, params))
+
+
+def c_expression(rule: Rule, name_of_leaf: NameOf) -> str:
+    """`rule` as a C11 and C++17 expression of type ``interop_rule_value`` (see ``interop/rule.h``).
+
+    `name_of_leaf` says how the host spells each :class:`CLeaf`. The result's ``problem`` is zero, or
+    ``INTEROP_RULE_OVERFLOW`` or ``INTEROP_RULE_DIVISION_BY_ZERO``; ``value`` is the integer, or 0 or 1 for a condition.
+
+    >>> c_expression(parse("len(x) >= 3"), lambda leaf: f"{leaf.name}.{leaf.kind}")
+    'interop_rule_ge(interop_rule_u64(x.length), interop_rule_i64(INT64_C(3)))'
+    """
+    return rule.to_c(name_of_leaf)
+
+
+def split_grid(text: str) -> tuple[str, ...]:
+    """A grid written as one text to a rule for each axis.
+
+    >>> split_grid("(ceil_div(n, 32), m)")
+    ('ceil_div(n, 32)', 'm')
+    """
+    return split_list(text)
+
+
+# -- a kernel's rules ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KernelRules:
+    """All rules of a kernel, parsed and type-checked."""
+
+    requires: tuple[tuple[Requirement, Rule], ...]
+    grid: tuple[Rule, ...]
+    shared: Rule
+    fills: tuple[tuple[Param, Rule], ...]
+
+
+@lru_cache(maxsize=1024)
+def rules_of(kernel: Kernel) -> KernelRules:
+    """The kernel's rules; :class:`RuleError` that names the kernel when one is not well formed."""
+    visible = kernel.visible_params
+    if len(kernel.launch.grid) > 3:
+        raise RuleError(f"{kernel.name}: the grid has {len(kernel.launch.grid)} rules, and a grid has at most 3 axes")
+    return KernelRules(
+        tuple((r, _typed_rule(kernel, "requires", r.rule, kernel.params, True)) for r in kernel.requires),
+        tuple(
+            _typed_rule(kernel, f"grid.{axis}", text, kernel.params, False, ("grid",))
+            for axis, text in zip("xyz", kernel.launch.grid)
+        ),
+        _typed_rule(kernel, "shared", kernel.launch.shared, kernel.params, False),
+        tuple(
+            (p, _typed_rule(kernel, f"fill of {p.name}", p.fill, visible, _fill_is_boolean(kernel, p), ("grid",)))
+            for p in kernel.params
+            if p.fill is not None
+        ),
+    )
+
+
+def _typed_rule(
+    kernel: Kernel, what: str, text: str, params: tuple[Param, ...], boolean: bool, forbidden: tuple[str, ...] = ()
+) -> Rule:
+    try:
+        rule = parse(text, params)
+    except RuleError as error:
+        raise RuleError(f"{kernel.name}: {what}: {error}") from None
+    if rule.is_boolean != boolean:
+        kinds = ("an integer", "a condition")
+        raise RuleError(f"{kernel.name}: {what}: '{rule.text}' is {kinds[not boolean]}, and {kinds[boolean]} is wanted")
+    for leaf in rule.leaves():
+        if isinstance(leaf, ast.LaunchDim) and leaf.base in forbidden:
+            raise RuleError(f"{kernel.name}: {what}: '{rule.text}' reads {ast.leaf_text(leaf)}, which depends on it")
+    return rule
+
+
+def _fill_is_boolean(kernel: Kernel, param: Param) -> bool:
+    if isinstance(param.type, Pointer) or (isinstance(param.type, Scalar) and param.type.kind in ("int", "uint")):
+        return False
+    if isinstance(param.type, Scalar) and param.type.kind == "bool":
+        return True
+    raise RuleError(f"{kernel.name}: '{param.name}' is {param.type}: rules fill integers, bool and pointers only")
+
+
+def is_array(param: Param) -> bool:
+    """Whether `param` is an array: pointer, slice or tensor."""
+    return isinstance(param.type, (Pointer, Slice, Tensor))
+
+
+def with_implied(kernel: Kernel) -> Kernel:
+    """`kernel` with ``disjoint(y, *)`` required for each array `y` that it writes, if there is another array.
+
+    Front ends and importers call this last: hosts check the listed requirements and nothing else.
+    """
+    arrays = [p for p in kernel.visible_params if is_array(p)]
+    listed = {r.rule for r in kernel.requires}
+    rules = [f"disjoint({p.name}, *)" for p in arrays if p.access.writes and len(arrays) > 1]
+    missing = tuple(Requirement(rule, Origin.IMPLIED) for rule in rules if rule not in listed)
+    return replace(kernel, requires=kernel.requires + missing) if missing else kernel
+
+
+def mentions_length(kernel: Kernel, name: str) -> bool:
+    """Whether some rule of `kernel` reads ``len(name)``. Typed hosts pass such a pointer as a slice."""
+    rules = rules_of(kernel)
+    every = [r for _, r in rules.requires] + [*rules.grid, rules.shared] + [r for _, r in rules.fills]
+    return any(isinstance(leaf, ast.Len) and leaf.name == name for rule in every for leaf in rule.leaves())
+
+
+# -- messages ------------------------------------------------------------------------------------------------------
+
+
+def format_values(values: Mapping[str, int]) -> str:
+    """``len(x) = 3, len(y) = 4``; a value of more than 63 bits reads ``(too large)``, as in C."""
+    return ", ".join(
+        f"{text} = {value if INT64_MIN <= value <= INT64_MAX else '(too large)'}" for text, value in values.items()
+    )
+
+
+def contract_message_parts(kernel_name: str, requirement: Requirement, problem: str = "") -> tuple[str, str]:
+    """What stands before and after the values in :func:`contract_message`; for generated code."""
+    after = f" ({requirement.note})" if requirement.note else ""
+    cause = f"it {problem}: " if problem else ""
+    return f"{kernel_name}: requires {requirement.rule.strip()}, but {cause}", after
+
+
+def contract_message(kernel_name: str, requirement: Requirement, values: Mapping[str, int], problem: str = "") -> str:
+    """The one text for a broken precondition, the same in every host language.
+
+    >>> contract_message("saxpy", Requirement("len(x) >= len(y)"), {"len(x)": 3, "len(y)": 4})
+    'saxpy: requires len(x) >= len(y), but len(x) = 3, len(y) = 4'
+    """
+    before, after = contract_message_parts(kernel_name, requirement, problem)
+    return _join(before, values, after, ", but " if not problem else ": ")
+
+
+def derived_message_parts(kernel_name: str, what: str, rule: str, problem: str) -> tuple[str, str]:
+    """What stands before and after the values in :func:`derived_message`; for generated code."""
+    return f"{kernel_name}: {what} = {rule} {problem}: ", ""
+
+
+def derived_message(kernel_name: str, what: str, rule: str, problem: str, values: Mapping[str, int]) -> str:
+    """The one text for a grid, shared-memory size or hidden parameter that cannot be computed.
+
+    >>> derived_message("scale", "grid.x", "ceil_div(n, k)", "divides by zero", {"n": 5, "k": 0})
+    'scale: grid.x = ceil_div(n, k) divides by zero: n = 5, k = 0'
+    """
+    before, after = derived_message_parts(kernel_name, what, rule, problem)
+    return _join(before, values, after, ": ")
+
+
+def _join(before: str, values: Mapping[str, int], after: str, separator: str) -> str:
+    if values:
+        return before + format_values(values) + after
+    return before.removesuffix(separator) + after
+
+
+# -- evaluation for a launch ---------------------------------------------------------------------------------------
+
+
+def evaluate_fills(kernel: Kernel, env: Environment) -> dict[str, int]:
+    """The values of the hidden parameters, by name; :class:`ContractError` when one does not fit its type."""
+    result = {}
+    for param, rule in rules_of(kernel).fills:
+        limits = (param.type.minimum, param.type.maximum) if isinstance(param.type, Scalar) else (0, INT64_MAX)
+        result[param.name] = _derive(kernel, param.name, rule, env, limits, f"does not fit {param.type}")
+    return result
+
+
+def bind_hidden(kernel: Kernel, env: Environment) -> Environment:
+    """`env` with the hidden parameters filled in, so that rules may read them."""
+    if all(param.name in env.arguments for param, _ in rules_of(kernel).fills):
+        return env
+    return replace(env, arguments={**env.arguments, **evaluate_fills(kernel, env)})
+
+
+def check_requirements(kernel: Kernel, env: Environment) -> None:
+    """Raises :class:`ContractError` with the canonical message for the first requirement that does not hold."""
+    rules = rules_of(kernel)
+    env = bind_hidden(kernel, env)
+    for requirement, rule in rules.requires:
+        problem = ""
+        try:
+            if rule._evaluator(env):
+                continue
+        except Fault as fault:
+            problem = fault.problem
+        values = rule.values(env)
+        message = contract_message(kernel.name, requirement, values, problem)
+        raise ContractError(message, kernel=kernel.name, rule=rule.text, values=values)
+
+
+def evaluate_grid(kernel: Kernel, env: Environment) -> tuple[int, int, int]:
+    """The grid (x, y, z) that follows from the arguments and the block. Zeros are possible: nothing runs then."""
+    rules = rules_of(kernel)
+    if not rules.grid:
+        raise ArgumentTypeError(f"{kernel.name}: its description has no grid rule, so the call must give a grid")
+    env = bind_hidden(kernel, env)
+    axes = [
+        _derive(kernel, f"grid.{axis}", rule, env, (0, INT64_MAX), "is negative")
+        for axis, rule in zip("xyz", rules.grid)
+    ]
+    x, y, z = (axes + [1, 1])[:3]
+    return x, y, z
+
+
+def evaluate_shared(kernel: Kernel, env: Environment) -> int:
+    """The bytes of dynamic shared memory that follow from the arguments and the launch configuration."""
+    env = bind_hidden(kernel, env)
+    return _derive(kernel, "shared", rules_of(kernel).shared, env, (0, INT64_MAX), "is negative")
+
+
+def _derive(kernel: Kernel, what: str, rule: Rule, env: Environment, limits: tuple[int, int], outside: str) -> int:
+    try:
+        value = int(rule._evaluator(env))
+        problem = "" if limits[0] <= value <= limits[1] else outside
+    except Fault as fault:
+        value, problem = 0, fault.problem
+    if problem:
+        values = rule.values(env)
+        message = derived_message(kernel.name, what, rule.text, problem, values)
+        raise ContractError(message, kernel=kernel.name, rule=rule.text, values=values)
+    return value
+
+
+def block_rule(kernel: Kernel) -> str:
+    """The block's rule as messages print it; empty when any block will do.
+
+    A block of `up to` some shape is bounded by its number of threads, as PTX's ``.maxntid`` is.
+    """
+    block = kernel.launch.block
+    x, y, z = block.dims
+    return {
+        BlockKind.ANY: "",
+        BlockKind.EXACT: f"block == ({x}, {y}, {z})",
+        BlockKind.UP_TO: f"block.x * block.y * block.z <= {x * y * z}",
+        BlockKind.MULTIPLE_OF: f"block.x % {x} == 0",
+    }[block.kind]
+
+
+def block_message(kernel: Kernel, block: tuple[object, object, object]) -> str:
+    """The one text for a block that the kernel does not take. Pass ``("%u", "%u", "%u")`` for a C format (a ``%`` of
+    the rule is then doubled).
+
+    >>> from abi import Block, Launch
+    >>> kernel = Kernel("saxpy", "saxpy", "python", (), Launch(Block(BlockKind.EXACT, (256, 1, 1))))
+    >>> block_message(kernel, (128, 1, 1))
+    'saxpy: requires block == (256, 1, 1), but block = (128, 1, 1)'
+    """
+    rule = f"{kernel.name}: requires {block_rule(kernel)}"
+    if any(isinstance(b, str) for b in block):
+        rule = rule.replace("%", "%%")
+    return f"{rule}, but block = ({block[0]}, {block[1]}, {block[2]})"
+
+
+def check_block(kernel: Kernel, block: tuple[int, int, int]) -> None:
+    """Raises :class:`ContractError` with the canonical message when the kernel does not take `block` (x, y, z)."""
+    rule = kernel.launch.block
+    x, y, z = block
+    dx, dy, dz = rule.dims
+    holds = {
+        BlockKind.ANY: True,
+        BlockKind.EXACT: (x, y, z) == (dx, dy, dz),
+        BlockKind.UP_TO: x * y * z <= dx * dy * dz,
+        BlockKind.MULTIPLE_OF: dx > 0 and x % dx == 0,
+    }[rule.kind]
+    if not holds:
+        values = {"block.x": x, "block.y": y, "block.z": z}
+        raise ContractError(block_message(kernel, block), kernel=kernel.name, rule=block_rule(kernel), values=values)
