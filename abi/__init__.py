@@ -3,6 +3,7 @@
 Standard library and NumPy only; knows nothing of GPUs, LLVM or Python kernels.
 """
 
+from .checks import check_kernel
 from .cubin import read_cubin_params
 from .errors import (
     STATUS_TEXT,
@@ -22,6 +23,7 @@ from .errors import (
     SymbolNotFound,
     UnsupportedError,
 )
+from .json_io import description_hash
 from .layout import assign_slots, buffer_size, packing
 from .ptx_signature import Entry, EntryParam, PtxHeader, PtxSignatureError, read_entries, read_header
 from .records import (
@@ -81,6 +83,8 @@ from .types import (
 from .verify import Verified, verify
 
 __all__ = [
+    "check_kernel",
+    "description_hash",
     "read_cubin_params",
     "ArrayValue",
     "Environment",

@@ -25,6 +25,7 @@ C_SCALARS: dict[str, str] = {
 def c_type(type_: Type, access: Access = Access.IN) -> str:
     """The C type of a parameter; memory that the kernel only reads is const.
 
+    >>> from abi import parse_type
     >>> c_type(parse_type("slice<f32>")), c_type(parse_type("ptr<i32>"), Access.INOUT)
     ('interop_slice_const_f32', 'int32_t *')
     """
@@ -65,6 +66,7 @@ def _declare(type_text: str, name: str) -> str:
 def python_type(param: Param) -> str:
     """How a Python kernel or declaration annotates `param`.
 
+    >>> from abi import Param, parse_type
     >>> python_type(Param("y", parse_type("slice<f32>"), Access.INOUT))
     'DisjointSlice[f32]'
     """
