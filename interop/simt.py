@@ -1,0 +1,94 @@
+"""The SIMT track: a kernel is one thread's program.
+
+>>> import interop as io
+>>> from interop import simt
+>>> @simt.kernel(block=256, grid="ceil_div(len(y), block.x)", requires=["len(x) >= len(y)"])
+... def saxpy(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32], a: io.f32):
+...     '''y <- a*x + y.'''
+...     i = simt.global_index()
+...     if i < len(y):
+...         y[i] = a * x[i] + y[i]
+>>> saxpy.name
+'saxpy'
+
+Where a thread is: ``simt.thread_index.x``, ``block_index``, ``block_dim``, ``grid_dim`` (axes ``.x .y .z`` in CUDA's
+order; ``simt.thread_index(0)`` is the same as ``.x``). They are plain i64 numbers. :func:`global_index` is the thread's
+own index as a *witness*: only a witness can index an array for writing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .language.definition import BlockSpec, KernelDefinition
+from .language.functions import GeometryWord, Intrinsic
+
+if TYPE_CHECKING:
+    from .language.kernel import SimtKernel
+
+    def global_index(rank: int = 1) -> Any:
+        """The thread's own index as a witness: one number, or for rank 2 ``(row, col)``, for 3 ``(plane, row, col)``."""
+
+    def grid_stride(count: Any) -> Iterator[Any]:
+        """``for i in simt.grid_stride(n)``: the indices below `n` that are this thread's, each as a witness."""
+        raise NotImplementedError
+
+    def shared(element: Any, shape: Any) -> Any:
+        """An array in the block's shared memory: ``simt.shared(io.f32, (16, 17))``."""
+
+    def barrier() -> None:
+        """Waits until all threads of the block are here, and makes their shared-memory writes visible."""
+
+    thread_index: Any = GeometryWord("thread_index", "geometry")
+    block_index: Any = GeometryWord("block_index", "geometry")
+    block_dim: Any = GeometryWord("block_dim", "geometry")
+    grid_dim: Any = GeometryWord("grid_dim", "geometry")
+else:
+    global_index = Intrinsic("global_index", "simt")
+    grid_stride = Intrinsic("grid_stride", "simt")
+    shared = Intrinsic("shared", "simt")
+    barrier = Intrinsic("barrier", "simt")
+    thread_index = GeometryWord("thread_index", "geometry")
+    block_index = GeometryWord("block_index", "geometry")
+    block_dim = GeometryWord("block_dim", "geometry")
+    grid_dim = GeometryWord("grid_dim", "geometry")
+
+
+def kernel(
+    block: BlockSpec = None,
+    grid: str | Sequence[str] | None = None,
+    requires: Sequence[str] = (),
+    shared: str | None = None,
+    contract: bool = True,
+) -> Callable[[Callable[..., Any]], SimtKernel]:
+    """Decorator: makes a kernel of a function that is one thread's program.
+
+    :param block: threads of a block: ``256`` or ``(32, 8)`` exactly, ``io.up_to(n)``, ``io.multiple_of(n)``, or any.
+    :param grid: rule for the number of blocks, or for several axes ``"(rule, rule)"``; without it a caller gives the grid.
+    :param requires: preconditions, checked before every launch in every host language.
+    :param shared: rule for the bytes of dynamic shared memory.
+    :param contract: whether a product and a sum may become one fused multiply-add.
+
+    The function is compiled on first use, or with :meth:`SimtKernel.program`.
+    """
+    if callable(block):
+        raise TypeError("write @simt.kernel() with parentheses")
+    if isinstance(requires, str):
+        raise TypeError('requires is a list of rules: requires=["len(x) >= len(y)"]')
+    caller_locals = dict(sys._getframe(1).f_locals)
+
+    def decorate(function: Callable[..., Any]) -> SimtKernel:
+        from .language.kernel import SimtKernel
+
+        definition = KernelDefinition(function, block, grid, tuple(requires), shared, contract, caller_locals)
+        return SimtKernel(definition)
+
+    return decorate
+
+
+__all__ = [
+    "barrier", "block_dim", "block_index", "global_index", "grid_dim", "grid_stride", "kernel", "shared",
+    "thread_index",
+]  # fmt: skip
