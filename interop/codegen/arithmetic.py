@@ -46,7 +46,11 @@ class Arithmetic:
         have, want = llvm_type(source), llvm_type(target)
         assign = self.blocks.assign
         if target.kind == "bool":
-            test = f"fcmp une {have} {text}, {llvm_literal(0.0, source)}" if source.kind == "float" else f"icmp ne {have} {text}, 0"
+            test = (
+                f"fcmp une {have} {text}, {llvm_literal(0.0, source)}"
+                if source.kind == "float"
+                else f"icmp ne {have} {text}, 0"
+            )
             return assign(test)
         if source.kind == "float" and target.kind == "float":
             if source.bits == target.bits:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _SIGNED = {"<": "slt", "<=": "sle", ">": "sgt", ">=": "sge", "==": "eq", "!=": "ne"}
 
 
-
 def _expressible(node: ast.Node, emitter: Emitter) -> bool:
     """Whether the kernel can evaluate `node`, as signed 64-bit arithmetic without undefined cases."""
     types = {p.name: p.value.type for p in emitter.function.parameters}
@@ -105,7 +104,7 @@ class _Printer:
 
     def _binary(self, op: str, left: str, right: str) -> str:
         if op in ("+", "-", "*"):
-            return self._assign(f"{ {'+': 'add', '-': 'sub', '*': 'mul'}[op]} nsw i64 {left}, {right}")
+            return self._assign(f"{ {'+': 'add', '-': 'sub', '*': 'mul'}[op] } nsw i64 {left}, {right}")
         return self._emitter._floor_division("floordiv" if op == "//" else "mod", left, right, i64)
 
     def _call(self, function: str, arguments: list[str]) -> str:

@@ -77,7 +77,9 @@ class Emitter(Arithmetic):
             assume(self, rule)
         self._region(self.function.body)
         attributes = self._attributes()
-        definition = f"define ptx_kernel void @{self.function.name}({signature}) {attributes} {{\n{self.blocks.text()}\n}}"
+        definition = (
+            f"define ptx_kernel void @{self.function.name}({signature}) {attributes} {{\n{self.blocks.text()}\n}}"
+        )
         head = [f'target datalayout = "{self._layout}"', 'target triple = "nvptx64-nvidia-cuda"']
         tail = ["!0 = !{}", '!1 = !{!"branch_weights", i32 1048575, i32 1}']
         return "\n".join([*head, *self._globals, *sorted(self.declarations.values()), definition, *tail]) + "\n"
@@ -202,13 +204,17 @@ class Emitter(Arithmetic):
             part = index if stride == "1" else self.blocks.assign(f"mul nsw i64 {index}, {stride}")
             offset = self.blocks.assign(f"add nsw i64 {offset}, {part}") if offset else part
         pointer = f"ptr addrspace({array.space})"
-        return array, self.blocks.assign(f"getelementptr inbounds {memory_type(array.element)}, {pointer} {array.base}, i64 {offset}")
+        return array, self.blocks.assign(
+            f"getelementptr inbounds {memory_type(array.element)}, {pointer} {array.base}, i64 {offset}"
+        )
 
     def _indices(self, values: tuple[Value, ...]) -> list[str]:
         if values[0] in self.witnesses:
             return list(self.witnesses[values[0]])
         types = [v.type for v in values]
-        return [self.convert(self.registers[v], t, i64) for v, t in zip(values, types, strict=True) if isinstance(t, Scalar)]
+        return [
+            self.convert(self.registers[v], t, i64) for v, t in zip(values, types, strict=True) if isinstance(t, Scalar)
+        ]
 
     def on_load(self, op: ops.Load) -> None:
         array, address = self._address(op)
@@ -248,9 +254,11 @@ class Emitter(Arithmetic):
         good, bad = blocks.label("ok"), blocks.label("fail")
         blocks.add(f"br i1 {condition}, label %{good}, label %{bad}, !prof !1")
         blocks.start(bad)
-        name = self.declare("__assertfail", "void", "ptr, ptr, i32, ptr, i64", " noreturn nounwind cold")
+        name = self.declare("__assertfail", "void", "ptr, ptr, i32, ptr, i64", " nounwind cold")
         texts = [f"ptr {self._string(t)}" for t in (message, location.file, location.function or self.function.name)]
         blocks.add(f"call void @{name}({texts[0]}, {texts[1]}, i32 {location.line}, {texts[2]}, i64 1)")
+        # Where __assertfail is a stub that returns, the trap still stops the kernel.
+        blocks.add(f"call void @{self.declare('llvm.trap', 'void', '', ' cold noreturn nounwind')}()")
         blocks.add("unreachable")
         blocks.start(good)
 
@@ -389,7 +397,9 @@ class Emitter(Arithmetic):
         up = assign(f"icmp {sign}gt {name} {step}, 0")
         return assign(f"select i1 {up}, i1 {below}, i1 {above}")
 
-    def _latch(self, op: ops.For, latch: _Target, header: _Target, done: _Target, texts: tuple[str, str, str, str]) -> None:
+    def _latch(
+        self, op: ops.For, latch: _Target, header: _Target, done: _Target, texts: tuple[str, str, str, str]
+    ) -> None:
         name, induction, stop, step = texts
         type_ = op.induction.type
         assert isinstance(type_, Scalar)

@@ -19,7 +19,7 @@ _NAME = "libdevice.10.bc"
 # __CUDA_PREC_SQRT, __CUDA_PREC_DIV, __CUDA_ARCH.
 REFLECT = "__interop_reflect"
 _REFLECT_IR = """
-define internal i32 @__interop_reflect(ptr %question) alwaysinline {{
+define i32 @__interop_reflect(ptr %question) alwaysinline {{
   %at = getelementptr i8, ptr %question, i64 7
   %letter = load i8, ptr %at
   %precise = icmp eq i8 %letter, 80
@@ -73,5 +73,5 @@ def link(module: Any) -> None:
             function.name = REFLECT
     module.link_in(library)
     for function in module.functions:
-        if function.name.startswith("__nv_") and not function.is_declaration:
+        if (function.name.startswith("__nv_") or function.name == REFLECT) and not function.is_declaration:
             function.linkage = llvm.Linkage.internal

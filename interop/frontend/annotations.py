@@ -48,7 +48,9 @@ def kernel_parameters(source: Source) -> tuple[Parameter, ...]:
     for star in (arguments.vararg, arguments.kwarg):
         if star is not None:
             raise UnsupportedError(
-                f"'*{star.arg}' cannot be a kernel parameter", source.location(star), help="name the parameters one by one"
+                f"'*{star.arg}' cannot be a kernel parameter",
+                source.location(star),
+                help="name the parameters one by one",
             )
     if arguments.kwonlyargs:
         raise UnsupportedError(

@@ -91,14 +91,24 @@ Binding = Union[Literal, Number, WitnessBinding, ArrayBinding, TupleBinding, Obj
 def describe(binding: Binding) -> str:
     """A binding's type, in the words of an error message."""
     if isinstance(binding, Literal):
-        kind = "a bool" if isinstance(binding.value, bool) else "an int" if isinstance(binding.value, int) else "a float"
+        kind = (
+            "a bool" if isinstance(binding.value, bool) else "an int" if isinstance(binding.value, int) else "a float"
+        )
         return f"{kind} literal"
     if isinstance(binding, Number):
-        return ("a float literal" if binding.type.kind == "float" else "an int literal") if binding.weak else str(binding.type)
+        return (
+            ("a float literal" if binding.type.kind == "float" else "an int literal")
+            if binding.weak
+            else str(binding.type)
+        )
     if isinstance(binding, WitnessBinding):
         return "a thread-index witness" + (f" of rank {binding.rank}" if binding.rank > 1 else "")
     if isinstance(binding, ArrayBinding):
-        return f"a shared array ({binding.value.type})" if isinstance(binding.value.type, Shared) else str(binding.value.type)
+        return (
+            f"a shared array ({binding.value.type})"
+            if isinstance(binding.value.type, Shared)
+            else str(binding.value.type)
+        )
     if isinstance(binding, TupleBinding):
         return "a tuple (" + ", ".join(map(describe, binding.items)) + ")"
     if isinstance(binding, ObjectBinding):
@@ -184,7 +194,9 @@ def _merge_leaves(left: Leaf, right: Leaf) -> Leaf | None:
         return Leaf(f64, weak=True)
     if left.weak or right.weak:
         weak, strong = (left, right) if left.weak else (right, left)
-        takes = strong.type.kind == "float" if weak.type.kind == "float" else strong.type.kind in ("int", "uint", "float")
+        takes = (
+            strong.type.kind == "float" if weak.type.kind == "float" else strong.type.kind in ("int", "uint", "float")
+        )
         return strong if takes else None
     return None
 
@@ -252,4 +264,6 @@ def settle(form: Form, literals: tuple[Binding, ...]) -> Form:
 def accepts(leaf: Leaf, binding: Binding) -> bool:
     """Whether a value of `binding` can be handed to `leaf` without a change of meaning."""
     other = leaf_of(binding)
-    return other is not None and (other.type == leaf.type or other.weak or (leaf.weak and widens(other.type, leaf.type)))
+    return other is not None and (
+        other.type == leaf.type or other.weak or (leaf.weak and widens(other.type, leaf.type))
+    )

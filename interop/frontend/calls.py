@@ -72,7 +72,9 @@ class Calls(Expressions):
             return self._extremum("min" if target is min else "max", arguments, node)
         if target in (int, float, bool, round):
             instead = {int: "io.i32(...) or io.i64(...)", float: "io.f32(...) or io.f64(...)", bool: "a comparison"}
-            self.unsupported(node, f"{name}(), which does not say a width,", f"write {instead.get(target, 'io.round_even(...)')}")
+            self.unsupported(
+                node, f"{name}(), which does not say a width,", f"write {instead.get(target, 'io.round_even(...)')}"
+            )
         if target is range:
             self.unsupported(node, "range() outside a for statement", "write: for i in range(...)")
         if target is print:
@@ -85,9 +87,13 @@ class Calls(Expressions):
                 f"decorate {target.__name__} with @io.device",
             )
         if type(target).__name__ == "ufunc" or (getattr(target, "__module__", "") or "").startswith("numpy"):
-            ours = f"io.{target.__name__}(...)" if getattr(target, "__name__", "") in MATH else "the functions of interop"
+            ours = (
+                f"io.{target.__name__}(...)" if getattr(target, "__name__", "") in MATH else "the functions of interop"
+            )
             self.unsupported(node, f"the NumPy function {name}()", f"use {ours}")
-        self.unsupported(node, f"{name}()", "kernels call io.* functions, math.*, min, max, abs, len and @io.device functions")
+        self.unsupported(
+            node, f"{name}()", "kernels call io.* functions, math.*, min, max, abs, len and @io.device functions"
+        )
 
     # -- numbers
 
@@ -176,7 +182,10 @@ class Calls(Expressions):
         for number, (_, place) in zip(numbers, arguments, strict=True):
             if isinstance(number, Number) and number.type.kind != "float":
                 self.fail(
-                    TypeError_, place, f"{name}() of {describe(number)}", f"{name}() takes floats: write io.f32({ast.unparse(place)})"
+                    TypeError_,
+                    place,
+                    f"{name}() of {describe(number)}",
+                    f"{name}() takes floats: write io.f32({ast.unparse(place)})",
                 )
         type_: Scalar | None = None
         weak = True
@@ -200,7 +209,11 @@ class Calls(Expressions):
         python: dict[str, Callable[..., Any]] = {
             ours.name: function for function, ours in PYTHON_MATH.items() if ours.name not in ("gamma", "fma")
         }
-        python |= {"rsqrt": lambda x: 1.0 / math.sqrt(x), "exp10": lambda x: 10.0**x, "round_even": lambda x: float(round(x))}
+        python |= {
+            "rsqrt": lambda x: 1.0 / math.sqrt(x),
+            "exp10": lambda x: 10.0**x,
+            "round_even": lambda x: float(round(x)),
+        }
         try:
             result = python[name](*values)
         except (KeyError, ValueError, ArithmeticError):
@@ -216,7 +229,12 @@ class Calls(Expressions):
             self._count(node, arguments, 1)
             given = arguments[0][0]
             if not isinstance(given, Literal) or given.value not in (0, 1, 2) or isinstance(given.value, float):
-                self.fail(TypeError_, node, f"{target.name}() takes an axis: 0, 1 or 2", f"write simt.{target.name}.x, .y or .z")
+                self.fail(
+                    TypeError_,
+                    node,
+                    f"{target.name}() takes an axis: 0, 1 or 2",
+                    f"write simt.{target.name}.x, .y or .z",
+                )
             axis = int(given.value)
         return Number(self.geometry(target.name, axis, node))
 
@@ -235,7 +253,9 @@ class Calls(Expressions):
         if target.name == "global_index":
             return self._global_index(arguments, node)
         if target.name == "grid_stride":
-            self.unsupported(node, "simt.grid_stride() outside a for statement", "write: for i in simt.grid_stride(len(y)):")
+            self.unsupported(
+                node, "simt.grid_stride() outside a for statement", "write: for i in simt.grid_stride(len(y)):"
+            )
         self.unsupported(node, f"simt.{target.name}()")
 
     def _global_index(self, arguments: Arguments, node: ast.Call) -> Binding:
@@ -259,7 +279,12 @@ class Calls(Expressions):
         self._count(node, arguments, 2)
         element, shape = arguments[0][0], arguments[1][0]
         if not isinstance(element, ObjectBinding) or not isinstance(element.object, Scalar):
-            self.fail(TypeError_, node.args[0], "simt.shared() takes an element type first", "write simt.shared(io.f32, (16, 16))")
+            self.fail(
+                TypeError_,
+                node.args[0],
+                "simt.shared() takes an element type first",
+                "write simt.shared(io.f32, (16, 16))",
+            )
         scalar = element.object
         items = shape.items if isinstance(shape, TupleBinding) else (shape,)
         if len(items) == 1 and isinstance(self.plain(items[0], self.locate(node)), Number):
@@ -300,7 +325,10 @@ class Calls(Expressions):
             )
         if self.dynamic_shared:
             self.fail(
-                UnsupportedError, node, "a second shared array of run-time length cannot be used in a kernel", "use one and divide it"
+                UnsupportedError,
+                node,
+                "a second shared array of run-time length cannot be used in a kernel",
+                "use one and divide it",
             )
         self.dynamic_shared = True
         count = self.convert(length, i64, node.args[1], "as the length of a shared array")
@@ -313,5 +341,3 @@ class Calls(Expressions):
     def inline(self, target: DeviceFunction, node: ast.Call) -> Binding:
         """Compiles a device function's body in place; in inlining.py."""
         raise NotImplementedError
-
-

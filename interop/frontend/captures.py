@@ -85,7 +85,11 @@ def _article(value: object) -> str:
     kind = type(value)
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
         return "a NumPy array"
-    return f"an object of type {kind.__module__}.{kind.__name__}" if kind.__module__ != "builtins" else f"a {kind.__name__}"
+    return (
+        f"an object of type {kind.__module__}.{kind.__name__}"
+        if kind.__module__ != "builtins"
+        else f"a {kind.__name__}"
+    )
 
 
 def _advice(name: str, value: object) -> str:

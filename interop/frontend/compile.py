@@ -14,8 +14,7 @@ from abi.rules import Rule, with_implied
 
 from ..codegen import check_target, generate
 from ..errors import SyntaxError_
-from ..ir import Function, print_function, verify
-from ..ir import ops
+from ..ir import Function, ops, print_function, verify
 from ..language.definition import KernelDefinition
 from ..passes import run_passes
 from .annotations import kernel_parameters
@@ -141,5 +140,3 @@ def _dump(stage: str, name: str, text: object) -> None:
     if stage in (part.strip() for part in wanted.split(",")):
         assert callable(text)
         print(f"--- {stage} of {name}\n{text()}", file=sys.stderr)
-
-

@@ -165,5 +165,3 @@ def witness_requirements(function: Function) -> tuple[Requirement, ...]:
 def launch_record(contract: Contract, min_cc: tuple[int, int]) -> Launch:
     """The launch rules."""
     return Launch(contract.block(), contract.grid(), contract.shared(), min_cc)
-
-

@@ -104,7 +104,9 @@ class Core:
     def locate(self, node: ast.AST) -> Location:
         return self.frame.source.location(node)
 
-    def fail(self, kind: type[E], node: ast.AST, message: str, help: str = "", notes: tuple[Note, ...] = ()) -> NoReturn:
+    def fail(
+        self, kind: type[E], node: ast.AST, message: str, help: str = "", notes: tuple[Note, ...] = ()
+    ) -> NoReturn:
         """Raises a `kind` at `node`, with the chain of calls that led into device functions."""
         raise kind(message, self.locate(node), help=help, notes=(*notes, *self.call_notes()))
 
@@ -184,7 +186,10 @@ class Core:
                 limits = f"{type_} holds {type_.minimum} to {type_.maximum}"
                 self.fail(TypeError_, node, f"{binding.value} does not fit {type_} ({purpose})", limits)
             self.fail(
-                TypeError_, node, f"{binding.value!r} is not a value of type {type_} ({purpose})", _literal_help(binding, type_)
+                TypeError_,
+                node,
+                f"{binding.value!r} is not a value of type {type_} ({purpose})",
+                _literal_help(binding, type_),
             )
         if isinstance(binding, Number):
             if binding.weak and (type_.kind == "float" or (is_integer(type_) and is_integer(binding.type))):
@@ -227,7 +232,9 @@ class Core:
             return None
         binding = self.plain(binding, location)
         if isinstance(binding, Literal):
-            return [self.constant(binding.value, form.type, location)] if literal_fits(binding.value, form.type) else None
+            return (
+                [self.constant(binding.value, form.type, location)] if literal_fits(binding.value, form.type) else None
+            )
         assert isinstance(binding, Number)
         return [self.cast(binding.value, form.type, location)]
 

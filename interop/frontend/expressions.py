@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from abi import Pointer, Slice, Tensor, bool_, f32, i64
+from abi import Pointer, Slice, bool_, i64
 
-from ..errors import Note, RaceError, SyntaxError_, TypeError_, UnsupportedError
+from ..errors import RaceError, SyntaxError_, TypeError_
 from ..ir import ops
 from ..ir.ops import Operation, Value
 from ..ir.types import ARRAYS, Shared, array_element
@@ -94,7 +94,9 @@ class Expressions(Operators):
             return self.read_variable(node.id, node)
         found, value = lookup(self.frame.source.function, node.id)
         if not found:
-            self.fail(SyntaxError_, node, f"the name '{node.id}' is not defined", "define or import it before the kernel")
+            self.fail(
+                SyntaxError_, node, f"the name '{node.id}' is not defined", "define or import it before the kernel"
+            )
         return self.captured(node.id, value, node)
 
     def captured(self, name: str, value: object, node: ast.AST) -> Binding:
@@ -243,7 +245,7 @@ class Expressions(Operators):
                 TypeError_,
                 node,
                 f"'{name}' has {dims}, but {given} {'is' if len(bindings) == 1 else 'are'} given",
-                f"write {name}[{', '.join(('plane', 'row', 'col')[-array.rank:] if 1 < array.rank < 4 else ['i', 'j', 'k', 'l'][: array.rank])}]",
+                f"write {name}[{', '.join(('plane', 'row', 'col')[-array.rank :] if 1 < array.rank < 4 else ['i', 'j', 'k', 'l'][: array.rank])}]",
             )
         return tuple(self._index(array, axis, b, n) for axis, (b, n) in enumerate(zip(bindings, nodes, strict=True)))
 
@@ -262,10 +264,17 @@ class Expressions(Operators):
     def _constant_index(self, array: ArrayBinding, axis: int, index: int, node: ast.expr) -> None:
         if index < 0 and not self.frame.unsafe:
             name = "the array" if not isinstance(node, ast.Name) else node.id
-            self.fail(TypeError_, node, f"{index} is out of range", f"indices do not count from the end: use the length of {name}")
+            self.fail(
+                TypeError_,
+                node,
+                f"{index} is out of range",
+                f"indices do not count from the end: use the length of {name}",
+            )
         type_ = array.value.type
         if isinstance(type_, Shared) and type_.shape and index >= type_.shape[axis]:
-            self.fail(TypeError_, node, f"{index} is out of range: the array has {type_.shape[axis]} elements along this axis")
+            self.fail(
+                TypeError_, node, f"{index} is out of range: the array has {type_.shape[axis]} elements along this axis"
+            )
 
     # -- operators
 
@@ -287,7 +296,9 @@ class Expressions(Operators):
         left = self.pair(node.left)
         return self._chain(node, left, list(zip(node.ops, node.comparators, strict=True)))
 
-    def _chain(self, node: ast.Compare, left: tuple[Binding, ast.expr], rest: list[tuple[ast.cmpop, ast.expr]]) -> Binding:
+    def _chain(
+        self, node: ast.Compare, left: tuple[Binding, ast.expr], rest: list[tuple[ast.cmpop, ast.expr]]
+    ) -> Binding:
         operation, right_node = rest[0]
         right = self.pair(right_node)
         first = self.apply_compare(operation, node, left, right)
@@ -313,7 +324,10 @@ class Expressions(Operators):
         if not is_bool:
             word = "and" if is_and else "or"
             self.fail(
-                TypeError_, node, f"'{word}' of {describe(binding)}", f"'{word}' takes bools: write {ast.unparse(node)} != 0"
+                TypeError_,
+                node,
+                f"'{word}' of {describe(binding)}",
+                f"'{word}' takes bools: write {ast.unparse(node)} != 0",
             )
         return binding
 
@@ -334,9 +348,7 @@ class Expressions(Operators):
         self.block = outer
         result = Value(bool_)
         then, otherwise = (evaluated, skipped) if is_and else (skipped, evaluated)
-        self.emit(
-            ops.If(location, (result,), first.value, ops.Region(tuple(then)), ops.Region(tuple(otherwise)))
-        )
+        self.emit(ops.If(location, (result,), first.value, ops.Region(tuple(then)), ops.Region(tuple(otherwise))))
         return Number(result)
 
     def expr_ifexp(self, node: ast.IfExp) -> Binding:
@@ -345,7 +357,9 @@ class Expressions(Operators):
             return self.expression(node.body if test.value else node.orelse)
         left, then = self.branch_value(node.body)
         right, otherwise = self.branch_value(node.orelse)
-        form = merge(form_of(left) if leaf_of(left) is not None and not isinstance(left, WitnessBinding) else Same(left), right)
+        form = merge(
+            form_of(left) if leaf_of(left) is not None and not isinstance(left, WitnessBinding) else Same(left), right
+        )
         if isinstance(left, Literal) and isinstance(right, Literal):
             form = merge(Same(left), right)
         if not isinstance(form, (Leaf, Same)) or (isinstance(form, Same) and leaf_of(form.binding) is None):
@@ -373,7 +387,5 @@ class Expressions(Operators):
             self.block = outer
             values.append(found)
         result = Value(form.type)
-        self.emit(
-            ops.If(location, (result,), test.value, ops.Region(tuple(then)), ops.Region(tuple(otherwise)))
-        )
+        self.emit(ops.If(location, (result,), test.value, ops.Region(tuple(then)), ops.Region(tuple(otherwise))))
         return Number(result, form.weak)

@@ -39,7 +39,10 @@ class Inlining(Loops):
         function = target.function
         if any(frame.source.function is function for frame in self.frames):
             self.fail(
-                UnsupportedError, node, f"{function.__name__}() calls itself: recursion cannot be used in a kernel", "write a loop"
+                UnsupportedError,
+                node,
+                f"{function.__name__}() calls itself: recursion cannot be used in a kernel",
+                "write a loop",
             )
         if len(self.frames) > _MAX_DEPTH:
             self.fail(UnsupportedError, node, f"calls of device functions nested more than {_MAX_DEPTH} deep")
@@ -90,7 +93,11 @@ class Inlining(Loops):
         misfit = next((v for v, at in frame.returns if self.flatten_fails(v, form)), None)
         self.frames.pop()
         if misfit is not None:
-            self.fail(TypeError_, node, f"{frame.source.name}() returns {describe(misfit)} on one path and another type on another")
+            self.fail(
+                TypeError_,
+                node,
+                f"{frame.source.name}() returns {describe(misfit)} on one path and another type on another",
+            )
         results = self.fresh(form)
         self.emit(ops.Scope(location, tuple(results), frame.source.name, self.finish(block, location)))
         if not frame.returns:
@@ -116,7 +123,11 @@ class Inlining(Loops):
     def _different_returns(self, frame: Frame, form: Clash) -> None:
         name = frame.source.name
         missing = "None" in (form.left, form.right)
-        message = f"not every path of {name}() returns a value" if missing else f"{name}() returns {form.left} or {form.right}"
+        message = (
+            f"not every path of {name}() returns a value"
+            if missing
+            else f"{name}() returns {form.left} or {form.right}"
+        )
         help = "end the function with a return" if missing else "cast the values to one type"
         raise TypeError_(message, form.right_at, help=help, notes=self.call_notes())
 
@@ -171,5 +182,7 @@ class Inlining(Loops):
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     first = body[0]
-    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    documented = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
     return body[1:] if documented else body

@@ -184,7 +184,10 @@ class Loops(Statements):
             return ()
 
         def operation(
-            results: tuple[Value, ...], carried: tuple[Value, ...], initial: tuple[Value, ...], regions: tuple[Region, ...]
+            results: tuple[Value, ...],
+            carried: tuple[Value, ...],
+            initial: tuple[Value, ...],
+            regions: tuple[Region, ...],
         ) -> Operation:
             location = self.locate(node.iter)
             return ops.For(location, results, induction, carried, *bounds, initial, direction, regions[0])
@@ -207,7 +210,10 @@ class Loops(Statements):
             return (condition,)
 
         def operation(
-            results: tuple[Value, ...], carried: tuple[Value, ...], initial: tuple[Value, ...], regions: tuple[Region, ...]
+            results: tuple[Value, ...],
+            carried: tuple[Value, ...],
+            initial: tuple[Value, ...],
+            regions: tuple[Region, ...],
         ) -> Operation:
             return ops.While(self.locate(node.test), results, carried, initial, regions[1], regions[0])
 
@@ -259,7 +265,9 @@ class Loops(Statements):
             del frame.returns[mark[0] :]
             self.dynamic_shared = mark[1]
         else:
-            self.fail(TypeError_, node, "the types of the loop's variables do not settle", "annotate them: x: io.f32 = 0")
+            self.fail(
+                TypeError_, node, "the types of the loop's variables do not settle", "annotate them: x: io.f32 = 0"
+            )
         if loop.misfits:
             self.misfit(loop.misfits[0])
         if not any(isinstance(f, Clash) for f in forms.values()):
@@ -296,7 +304,10 @@ class Loops(Statements):
         """The forms that the loop's variables have on all ways round and out, and those first assigned inside."""
         forms: dict[str, Form] = {}
         for name, assumed in loop.forms.items():
-            exits = [entry, *(e for e in (*loop.continues, *loop.breaks) if not same(e.variables[name], loop.arguments[name]))]
+            exits = [
+                entry,
+                *(e for e in (*loop.continues, *loop.breaks) if not same(e.variables[name], loop.arguments[name])),
+            ]
             bindings = [e.variables[name] for e in exits]
             bad = next((b for b in bindings if isinstance(b, (Unassigned, Clash))), None)
             if isinstance(assumed, Clash) or isinstance(bad, Clash):

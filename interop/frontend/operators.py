@@ -58,7 +58,9 @@ class Operators(Core):
             help = "unpack it: row, col = " + ast.unparse(node)
         self.fail(TypeError_, node, f"expected a number, got {describe(binding)}", help)
 
-    def unify(self, symbol: str, node: ast.AST, left: tuple[Binding, ast.expr], right: tuple[Binding, ast.expr]) -> tuple[Value, Value, bool]:
+    def unify(
+        self, symbol: str, node: ast.AST, left: tuple[Binding, ast.expr], right: tuple[Binding, ast.expr]
+    ) -> tuple[Value, Value, bool]:
         """Two operands as values of one type, and whether that type is still weak."""
         a, b = self.scalar(*left), self.scalar(*right)
         type_, weak = self.joint_type(symbol, node, (a, left[1]), (b, right[1]))
@@ -66,7 +68,11 @@ class Operators(Core):
         return self.convert(a, type_, left[1], purpose), self.convert(b, type_, right[1], purpose), weak
 
     def joint_type(
-        self, symbol: str, node: ast.AST, left: tuple[Literal | Number, ast.expr], right: tuple[Literal | Number, ast.expr]
+        self,
+        symbol: str,
+        node: ast.AST,
+        left: tuple[Literal | Number, ast.expr],
+        right: tuple[Literal | Number, ast.expr],
     ) -> tuple[Scalar, bool]:
         a, b = left[0], right[0]
         weak = [x for x in (a, b) if isinstance(x, Literal) or x.weak]
@@ -89,7 +95,11 @@ class Operators(Core):
         return types[0] if types else default_type(0), True
 
     def _mixed(
-        self, symbol: str, node: ast.AST, left: tuple[Literal | Number, ast.expr], right: tuple[Literal | Number, ast.expr]
+        self,
+        symbol: str,
+        node: ast.AST,
+        left: tuple[Literal | Number, ast.expr],
+        right: tuple[Literal | Number, ast.expr],
     ) -> None:
         a, b = left[0], right[0]
         message = f"'{symbol}' mixes {describe(a)} and {describe(b)}"
@@ -173,7 +183,9 @@ class Operators(Core):
     def _fold(self, symbol: str, fold: Callable[[Any, Any], Any], a: Literal, b: Literal, node: ast.AST) -> Literal:
         if symbol == "/" and isinstance(a.value, int) and isinstance(b.value, int):
             quotient = a.value // b.value if b.value else 0
-            advice = f"write {quotient}" if b.value and quotient * b.value == a.value else "write //, or make one a float"
+            advice = (
+                f"write {quotient}" if b.value and quotient * b.value == a.value else "write //, or make one a float"
+            )
             self.fail(TypeError_, node, "'/' between integers", advice)
         if symbol == "**" and isinstance(b.value, int) and abs(b.value) > 4096:
             self.fail(TypeError_, node, f"the exponent {b.value} is too large")
@@ -187,7 +199,14 @@ class Operators(Core):
             self.fail(TypeError_, node, f"{ast.unparse(node)} is a complex number")
         return Literal(result)
 
-    def _shift(self, kind: str, symbol: str, left: tuple[Literal | Number, ast.expr], right: tuple[Literal | Number, ast.expr], node: ast.AST) -> Binding:
+    def _shift(
+        self,
+        kind: str,
+        symbol: str,
+        left: tuple[Literal | Number, ast.expr],
+        right: tuple[Literal | Number, ast.expr],
+        node: ast.AST,
+    ) -> Binding:
         """A shift has the type of its left operand; the amount may be any integer, seen as unsigned."""
         location = self.locate(node)
         amount = right[0]
@@ -213,10 +232,14 @@ class Operators(Core):
 
         location = self.locate(node)
         unsigned = SCALARS[f"u{type_.bits}"]
-        clamped = self.binary("min", self.cast(count, unsigned, location), self.cast(limit, unsigned, location), location)
+        clamped = self.binary(
+            "min", self.cast(count, unsigned, location), self.cast(limit, unsigned, location), location
+        )
         return self.cast(clamped, type_, location)
 
-    def _power(self, base: tuple[Literal | Number, ast.expr], exponent: tuple[Literal | Number, ast.expr], node: ast.AST) -> Binding:
+    def _power(
+        self, base: tuple[Literal | Number, ast.expr], exponent: tuple[Literal | Number, ast.expr], node: ast.AST
+    ) -> Binding:
         location = self.locate(node)
         power = exponent[0]
         number = self.concrete(base[0], base[1]) if isinstance(base[0], Number) else base[0]
@@ -226,7 +249,9 @@ class Operators(Core):
             if number.type.kind == "bool":
                 self.fail(TypeError_, node, "'**' of a bool")
             if n < 0 and is_integer(number.type):
-                self.fail(TypeError_, node, "an integer to a negative power", f"write 1.0 / io.f32({ast.unparse(base[1])})")
+                self.fail(
+                    TypeError_, node, "an integer to a negative power", f"write 1.0 / io.f32({ast.unparse(base[1])})"
+                )
             if abs(n) <= _MAX_EXPONENT:
                 result = self._product(number.value, abs(n), node)
                 if n < 0:

@@ -93,7 +93,9 @@ class Statements(Calls):
 
         type_ = annotation_object(self.frame.source, node.annotation, self.frame.source.location(node.annotation))
         if not isinstance(type_, Scalar):
-            self.fail(SyntaxError_, node.annotation, "a variable is annotated with a scalar type", "write x: io.f32 = ...")
+            self.fail(
+                SyntaxError_, node.annotation, "a variable is annotated with a scalar type", "write x: io.f32 = ..."
+            )
         if not isinstance(node.target, ast.Name):
             self.unsupported(node, "an annotation of something other than a variable")
         if node.value is None:
@@ -183,9 +185,7 @@ class Statements(Calls):
                 block.append(ops.Yield(location, values))
         results = [value for form in forms.values() for value in self.fresh(form)]
         self.emit(
-            ops.If(
-                location, tuple(results), test.value, self.finish(then, location), self.finish(otherwise, location)
-            )
+            ops.If(location, tuple(results), test.value, self.finish(then, location), self.finish(otherwise, location))
         )
         if then_exit is None and else_exit is None:
             self.emit(ops.Unreachable(location))
@@ -208,6 +208,7 @@ class Statements(Calls):
         if left is None or right is None:
             survivor = left or right
             self.restore(survivor.variables if survivor else before)
+            self.frame.assigned_at = dict(survivor.assigned_at) if survivor else self.frame.assigned_at
             return {}
         forms: dict[str, Form] = {}
         merged: dict[str, Binding] = {}
@@ -216,7 +217,7 @@ class Statements(Calls):
             if a is not None and b is not None and same(a, b):
                 merged[name] = a
             elif a is None or b is None or isinstance(a, Unassigned) or isinstance(b, Unassigned):
-                merged[name] = Unassigned(self.frame.assigned_at.get(name))
+                merged[name] = Unassigned(left.assigned_at.get(name) or right.assigned_at.get(name))
             elif isinstance(a, Clash) or isinstance(b, Clash):
                 merged[name] = a if isinstance(a, Clash) else b
             else:
@@ -270,7 +271,11 @@ class Statements(Calls):
         from abi import Scalar
 
         assert isinstance(value.type, Scalar)
-        return self.constant(0, value.type, location) if value.type.kind != "bool" else self.constant(False, value.type, location)
+        return (
+            self.constant(0, value.type, location)
+            if value.type.kind != "bool"
+            else self.constant(False, value.type, location)
+        )
 
     def adopt(self, forms: Mapping[str, Form], values: Sequence[ops.Value]) -> None:
         """Binds merged variables to the values that stand for them from here on."""
@@ -286,7 +291,9 @@ class Statements(Calls):
     def stmt_return(self, node: ast.Return) -> None:
         if not self.frame.inlined:
             if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
-                self.fail(SyntaxError_, node, "a kernel returns nothing", "write results to a parameter, then plain 'return'")
+                self.fail(
+                    SyntaxError_, node, "a kernel returns nothing", "write results to a parameter, then plain 'return'"
+                )
             self.emit(ops.Return(self.locate(node), ()))
             return
         value = self.expression(node.value) if node.value is not None else ObjectBinding(None)
@@ -298,7 +305,12 @@ class Statements(Calls):
         location = self.locate(node)
         values = self.flatten(value, form, location)
         self.frame.returns.append((value, location))
-        self.emit(ops.Return(location, tuple(values if values is not None else (self._placeholder(v, location) for v in self.fresh(form)))))
+        self.emit(
+            ops.Return(
+                location,
+                tuple(values if values is not None else (self._placeholder(v, location) for v in self.fresh(form))),
+            )
+        )
 
     def stmt_assert(self, node: ast.Assert) -> None:
         message = ast.unparse(node.test)
@@ -319,7 +331,11 @@ class Statements(Calls):
             self.unsupported(node, "this 'with'", advice)
         call = node.items[0].context_expr
         callee = self.expression(call.func)
-        if not (isinstance(callee, ObjectBinding) and isinstance(callee.object, Intrinsic) and callee.object.family == "unsafe"):
+        if not (
+            isinstance(callee, ObjectBinding)
+            and isinstance(callee.object, Intrinsic)
+            and callee.object.family == "unsafe"
+        ):
             self.unsupported(node, "'with' other than io.unsafe", advice)
         reason = call.args[0] if len(call.args) == 1 and not call.keywords else None
         if not (isinstance(reason, ast.Constant) and isinstance(reason.value, str) and reason.value.strip()):

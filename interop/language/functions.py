@@ -53,6 +53,7 @@ PYTHON_MATH: dict[Callable[..., Any], Intrinsic] = {
 }
 """Python's own ``math`` functions, which kernels may use as well."""
 
+
 @dataclass(frozen=True)
 class GeometryAxis:
     """One axis of a geometry word: what ``simt.thread_index.x`` is before a kernel is compiled."""
@@ -97,7 +98,7 @@ class DeviceFunction:
         return f"<device function {self.function.__name__}>"
 
 
-def device(function: Callable[..., Any]) -> DeviceFunction:
+def device(function: Any, *arguments: Any) -> Any:
     """Decorator: makes `function` callable from kernels and other device functions.
 
     >>> import interop as io
@@ -106,7 +107,13 @@ def device(function: Callable[..., Any]) -> DeviceFunction:
     ...     return min(max(x, low), high)
     >>> clamp
     <device function clamp>
+
+    With a name it is :func:`interop.runtime.device`, the machine's device of that name: ``io.device("cuda", 1)``.
     """
-    if not inspect.isfunction(function):
+    if isinstance(function, str):
+        from ..runtime import device as machine_device
+
+        return machine_device(function, *arguments)
+    if not inspect.isfunction(function) or arguments:
         raise TypeError(f"@io.device decorates a function, not {function!r}")
     return DeviceFunction(function)

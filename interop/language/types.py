@@ -46,7 +46,9 @@ class ParameterWord:
     def __getitem__(self, arguments: object) -> Annotation:
         parts = arguments if isinstance(arguments, tuple) else (arguments,)
         element = parts[0] if parts else None
-        wants = "two arguments, an element type and a rank" if self.kind == "tensor" else "one argument, an element type"
+        wants = (
+            "two arguments, an element type and a rank" if self.kind == "tensor" else "one argument, an element type"
+        )
         if len(parts) != (2 if self.kind == "tensor" else 1):
             raise TypeError(f"{self.name}[...] takes {wants}, as in {self._example()}")
         if not isinstance(element, Scalar):

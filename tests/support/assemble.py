@@ -28,7 +28,7 @@ def assemble(ptx: str | bytes, arch: str = "sm_80") -> bytes:
             nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel.ptx")
             nvjitlink.complete(handle)
         except nvjitlink.nvJitLinkError as error:
-            raise AssemblyError(f"{arch}: {error}\n{_log(nvjitlink, handle)}\n{data.decode()}") from None
+            raise AssemblyError(f"{arch}: {error}\n{_log(nvjitlink, handle)}\n{_head(data)}") from None
         cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
         nvjitlink.get_linked_cubin(handle, cubin)
         return bytes(cubin)
@@ -41,3 +41,8 @@ def _log(nvjitlink: object, handle: int) -> str:
     log = bytearray(size)
     nvjitlink.get_error_log(handle, log)  # type: ignore[attr-defined]
     return log.rstrip(b"\0").decode(errors="replace")
+
+
+def _head(data: bytes, lines: int = 60) -> str:
+    """The first lines of the PTX: a failing test should not print a megabyte."""
+    return "\n".join(data.decode(errors="replace").splitlines()[:lines])

@@ -1,0 +1,125 @@
+"""Writes have to go through a witness; so do reads of what the kernel writes. This pass refuses the others."""
+
+from __future__ import annotations
+
+from abi import Pointer
+
+from ..errors import Note, RaceError
+from ..ir import ops
+from ..ir.ops import Function, Operation, Parameter, Value
+from ..ir.types import WITNESS_RULES, Witness, array_rank
+
+_AXIS = {"x": 0, "y": 1, "z": 2}
+
+
+def check_races(function: Function) -> None:
+    """Raises :class:`RaceError` for the first access that another thread's write may meet."""
+    _Races(function).check()
+
+
+class _Races:
+    def __init__(self, function: Function):
+        self._function = function
+        self._parameters = {p.value: p for p in function.parameters}
+        operations = list(ops.walk(function.body))
+        self._accesses = [op for op in operations if isinstance(op, (ops.Load, ops.Store))]
+        self._definitions: dict[Value, Operation] = {r: op for op in operations for r in (*op.results, *op.arguments)}
+        self._writes = {op.array: op for op in reversed(self._accesses) if isinstance(op, ops.Store)}
+
+    def check(self) -> None:
+        for op in self._accesses:
+            parameter = self._parameters.get(op.array)
+            if parameter is None or op.array not in self._writes:
+                continue
+            index = op.indices[0]
+            if isinstance(index.type, Witness):
+                self._check_block(index)
+            elif op.checked:
+                self._refuse(op, parameter)
+
+    def _refuse(self, op: ops.Load | ops.Store, parameter: Parameter) -> None:
+        name, rank = parameter.name, array_rank(op.array.type)
+        notes = (
+            [] if isinstance(op, ops.Store) else [Note(f"'{name}' is written here", self._writes[op.array].location)]
+        )
+        reason, more = self._explain(op.indices, rank)
+        if isinstance(op, ops.Store):
+            message = f"'{name}' is written at an index that is not this thread's own: {reason}"
+        else:
+            message = (
+                f"'{name}' is written by this kernel, so another thread may be writing the element read here: {reason}"
+            )
+        raise RaceError(message, op.location, help=self._advice(parameter, rank), notes=[*notes, *more])
+
+    def _advice(self, parameter: Parameter, rank: int) -> str:
+        name = parameter.name
+        if isinstance(parameter.value.type, Pointer):
+            return f'declare {name}: io.DisjointSlice[...] and use a witness, or write: with io.unsafe("reason"):'
+        if rank == 1:
+            return f"index it with the witness itself: i = simt.global_index(); {name}[i]"
+        if rank in WITNESS_RULES:
+            return f"index it with the witness itself: p = simt.global_index({rank}); {name}[p]"
+        return f'there is no witness for {rank} dimensions: use a tensor of up to 3, or: with io.unsafe("reason"):'
+
+    def _explain(self, indices: tuple[Value, ...], rank: int) -> tuple[str, list[Note]]:
+        """Why the indices are not a witness, in words, and where one was lost."""
+        for value in indices:
+            op = self._definitions.get(value)
+            if isinstance(op, ops.Coordinate):
+                witness = op.witness.type
+                assert isinstance(witness, Witness)
+                if witness.rank != rank:
+                    text = f"it has {rank} dimension{'s' if rank > 1 else ''}, and the witness has {witness.rank}"
+                    return text, self._made(op.witness)
+                return "a witness taken apart gives plain integers, which other threads may hold too", self._made(
+                    op.witness
+                )
+            if isinstance(op, (ops.If, ops.For, ops.While, ops.Scope)) and self._from_witness(value, set()):
+                return "where two paths meet, different indices become a plain integer", [
+                    Note("the paths meet here", op.location)
+                ]
+        for value in indices:
+            found = self._from_witness(value, set())
+            if found is not None:
+                text = "arithmetic on a witness gives a plain integer, which other threads may hold too"
+                return text, self._made(found)
+        return "a plain integer may be the same in several threads", []
+
+    def _made(self, witness: Value) -> list[Note]:
+        op = self._definitions.get(witness)
+        return [Note("the witness comes from here", op.location)] if op else []
+
+    def _from_witness(self, value: Value, seen: set[Value]) -> Value | None:
+        """The witness that `value` was computed from, if any."""
+        if value in seen:
+            return None
+        seen.add(value)
+        op = self._definitions.get(value)
+        if isinstance(op, ops.Coordinate):
+            return op.witness
+        if op is None or isinstance(op, ops.Load):
+            return None
+        sources = list(op.operands)
+        for region in op.regions:
+            for inner in ops.walk(region):
+                if isinstance(inner, ops.Terminator):
+                    sources += inner.operands
+        found = (self._from_witness(v, seen) for v in sources)
+        return next((w for w in found if w is not None), None)
+
+    def _check_block(self, witness: Value) -> None:
+        """A fixed block in which the witness is never unique is an error now rather than at every launch."""
+        block = self._function.block
+        assert isinstance(witness.type, Witness)
+        if block is None:
+            return
+        for rule in WITNESS_RULES[witness.type.rank]:
+            base, axis = rule.split(" ")[0].split(".")
+            if base == "block" and block[_AXIS[axis]] != 1:
+                op = self._definitions[witness]
+                raise RaceError(
+                    f"a witness of rank {witness.type.rank} needs {rule}, and the block is {block}: "
+                    "several threads would hold the same index",
+                    op.location,
+                    help=f"use simt.global_index({witness.type.rank + 1}), or a block with extent 1 along {axis}",
+                )
