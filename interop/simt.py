@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .language.kernel import SimtKernel
 
     def global_index(rank: int = 1) -> Any:
-        """The thread's own index as a witness: one number, or for rank 2 ``(row, col)``, for 3 ``(plane, row, col)``."""
+        """The thread's own index as a witness: a number, or for rank 2 ``(row, col)``, 3 ``(plane, row, col)``."""
 
     def grid_stride(count: Any) -> Iterator[Any]:
         """``for i in simt.grid_stride(n)``: the indices below `n` that are this thread's, each as a witness."""
@@ -66,7 +66,7 @@ def kernel(
     """Decorator: makes a kernel of a function that is one thread's program.
 
     :param block: threads of a block: ``256`` or ``(32, 8)`` exactly, ``io.up_to(n)``, ``io.multiple_of(n)``, or any.
-    :param grid: rule for the number of blocks, or for several axes ``"(rule, rule)"``; without it a caller gives the grid.
+    :param grid: rule for the number of blocks, ``"(rule, rule)"`` for two axes; without it a caller gives the grid.
     :param requires: preconditions, checked before every launch in every host language.
     :param shared: rule for the bytes of dynamic shared memory.
     :param contract: whether a product and a sum may become one fused multiply-add.

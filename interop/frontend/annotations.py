@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import types
 
-from abi import Scalar, Slice, Tensor
+from abi import Bytes, Scalar, Slice, Tensor
 
 from ..errors import Location, SyntaxError_, UnsupportedError
 from ..ir.ops import Parameter, Value
@@ -38,7 +38,7 @@ def annotation_object(source: Source, node: ast.expr, location: Location) -> obj
         raise SyntaxError_(
             f"the annotation {ast.unparse(node)} cannot be resolved: {error}",
             location,
-            help="annotate with io.f32 (any scalar type), io.Slice[io.f32], io.DisjointSlice[...], io.Tensor[io.f32, 2] …",
+            help="annotate with io.f32 (any scalar type), io.Slice[io.f32], io.Tensor[io.f32, 2] and the like",
         ) from None
 
 
@@ -87,6 +87,7 @@ def _parameter(source: Source, argument: ast.arg) -> Parameter:
         return Parameter(Value(found), argument.arg, str(found), False, False)
     if isinstance(found, Annotation):
         disjoint = isinstance(found.type, (Slice, Tensor)) and found.access.writes
+        assert not isinstance(found.type, Bytes)
         return Parameter(Value(found.type), argument.arg, found.word, found.access.writes, disjoint)
     if isinstance(found, ParameterWord):
         raise SyntaxError_(f"{found.name} needs an element type", place, help=f"write {found._example()}")

@@ -32,17 +32,17 @@ class Calls(Expressions):
     def expr_call(self, node: ast.Call) -> Binding:
         callee = self.expression(node.func)
         if not isinstance(callee, ObjectBinding):
-            self.fail(TypeError_, node, f"{describe(callee)} cannot be called")
+            raise self.error(TypeError_, node, f"{describe(callee)} cannot be called")
         target: Any = callee.object
         for argument in node.args:
             if isinstance(argument, ast.Starred):
-                self.unsupported(argument, "'*' in a call", "write the arguments one by one")
+                raise self.unsupported(argument, "'*' in a call", "write the arguments one by one")
         if isinstance(target, DeviceFunction):
             return self.inline(target, node)
         if isinstance(target, Intrinsic) and target.family == "simt":
             return self._simt(target, node)
         if node.keywords:
-            self.fail(SyntaxError_, node, f"{ast.unparse(node.func)}() takes no keyword arguments")
+            raise self.error(SyntaxError_, node, f"{ast.unparse(node.func)}() takes no keyword arguments")
         arguments = [self.pair(a) for a in node.args]
         if isinstance(target, Scalar):
             self._count(node, arguments, 1)
@@ -59,7 +59,7 @@ class Calls(Expressions):
         if len(arguments) != count:
             given = f"{len(arguments)} {'is' if len(arguments) == 1 else 'are'} given"
             noun = "argument" if count == 1 else "arguments"
-            self.fail(TypeError_, node, f"{ast.unparse(node.func)}() takes {count} {noun}, {given}")
+            raise self.error(TypeError_, node, f"{ast.unparse(node.func)}() takes {count} {noun}, {given}")
 
     def _builtin(self, target: Any, arguments: Arguments, node: ast.Call) -> Binding:
         name = ast.unparse(node.func)
@@ -72,15 +72,15 @@ class Calls(Expressions):
             return self._extremum("min" if target is min else "max", arguments, node)
         if target in (int, float, bool, round):
             instead = {int: "io.i32(...) or io.i64(...)", float: "io.f32(...) or io.f64(...)", bool: "a comparison"}
-            self.unsupported(
+            raise self.unsupported(
                 node, f"{name}(), which does not say a width,", f"write {instead.get(target, 'io.round_even(...)')}"
             )
         if target is range:
-            self.unsupported(node, "range() outside a for statement", "write: for i in range(...)")
+            raise self.unsupported(node, "range() outside a for statement", "write: for i in range(...)")
         if target is print:
-            self.unsupported(node, "print()", "write values to a parameter and look at them on the host")
+            raise self.unsupported(node, "print()", "write values to a parameter and look at them on the host")
         if inspect.isfunction(target):
-            self.fail(
+            raise self.error(
                 UnsupportedError,
                 node,
                 f"{name}() is a plain Python function: a kernel cannot call it",
@@ -90,8 +90,8 @@ class Calls(Expressions):
             ours = (
                 f"io.{target.__name__}(...)" if getattr(target, "__name__", "") in MATH else "the functions of interop"
             )
-            self.unsupported(node, f"the NumPy function {name}()", f"use {ours}")
-        self.unsupported(
+            raise self.unsupported(node, f"the NumPy function {name}()", f"use {ours}")
+        raise self.unsupported(
             node, f"{name}()", "kernels call io.* functions, math.*, min, max, abs, len and @io.device functions"
         )
 
@@ -110,7 +110,7 @@ class Calls(Expressions):
             return Literal(len(binding.items))
         if isinstance(binding, ArrayBinding):
             return self.length(binding, node)
-        self.fail(TypeError_, node, f"len() of {describe(binding)}")
+        raise self.error(TypeError_, node, f"len() of {describe(binding)}")
 
     def _abs(self, arguments: Arguments, node: ast.Call) -> Binding:
         self._count(node, arguments, 1)
@@ -118,7 +118,7 @@ class Calls(Expressions):
         if isinstance(number, Literal):
             return Literal(abs(number.value))
         if number.type.kind == "bool":
-            self.fail(TypeError_, node, "abs() of a bool")
+            raise self.error(TypeError_, node, "abs() of a bool")
         if number.type.kind == "uint":
             return number
         result = Value(number.type)
@@ -129,7 +129,7 @@ class Calls(Expressions):
         if len(arguments) == 1 and isinstance(arguments[0][0], TupleBinding):
             arguments = [(item, node.args[0]) for item in arguments[0][0].items]
         if len(arguments) < 2:
-            self.fail(TypeError_, node, f"{kind}() takes two or more numbers")
+            raise self.error(TypeError_, node, f"{kind}() takes two or more numbers")
         binding, place = arguments[0]
         for other, other_node in arguments[1:]:
             a, b = self.scalar(binding, place), self.scalar(other, other_node)
@@ -138,14 +138,16 @@ class Calls(Expressions):
             else:
                 x, y, weak = self.unify(f"{kind}()", node, (a, place), (b, other_node))
                 if x.type == bool_:
-                    self.fail(TypeError_, node, f"{kind}() of bools", "use 'and' or 'or'")
+                    raise self.error(TypeError_, node, f"{kind}() of bools", "use 'and' or 'or'")
                 binding = Number(self.binary(kind, x, y, self.locate(node)), weak)
             place = other_node
         return binding
 
     def _intrinsic(self, target: Intrinsic, arguments: Arguments, node: ast.Call) -> Binding:
         if target.family == "unsafe":
-            self.fail(SyntaxError_, node, "io.unsafe() stands in a with statement", 'write: with io.unsafe("reason"):')
+            raise self.error(
+                SyntaxError_, node, "io.unsafe() stands in a with statement", 'write: with io.unsafe("reason"):'
+            )
         if target.family == "geometry":
             return self._geometry_call(target, arguments, node)
         self._count(node, arguments, target.arity)
@@ -158,13 +160,13 @@ class Calls(Expressions):
         a, b = self.scalar(*arguments[0]), self.scalar(*arguments[1])
         if isinstance(a, Literal) and isinstance(b, Literal):
             if isinstance(a.value, float) or isinstance(b.value, float):
-                self.fail(TypeError_, node, "ceil_div() of floats", "write io.ceil(a / b)")
+                raise self.error(TypeError_, node, "ceil_div() of floats", "write io.ceil(a / b)")
             if b.value == 0:
-                self.fail(TypeError_, node, "division by zero")
+                raise self.error(TypeError_, node, "division by zero")
             return Literal(-(-a.value // b.value))
         x, y, weak = self.unify("ceil_div()", node, (a, node.args[0]), (b, node.args[1]))
         if not (isinstance(x.type, Scalar) and is_integer(x.type)):
-            self.fail(TypeError_, node, f"ceil_div() of {x.type}", "write io.ceil(a / b)")
+            raise self.error(TypeError_, node, f"ceil_div() of {x.type}", "write io.ceil(a / b)")
         self._guard_division(b, y, node)
         location = self.locate(node)
         quotient = self.binary("floordiv", x, y, location)
@@ -181,7 +183,7 @@ class Calls(Expressions):
                 return Literal(folded)
         for number, (_, place) in zip(numbers, arguments, strict=True):
             if isinstance(number, Number) and number.type.kind != "float":
-                self.fail(
+                raise self.error(
                     TypeError_,
                     place,
                     f"{name}() of {describe(number)}",
@@ -229,7 +231,7 @@ class Calls(Expressions):
             self._count(node, arguments, 1)
             given = arguments[0][0]
             if not isinstance(given, Literal) or given.value not in (0, 1, 2) or isinstance(given.value, float):
-                self.fail(
+                raise self.error(
                     TypeError_,
                     node,
                     f"{target.name}() takes an axis: 0, 1 or 2",
@@ -242,7 +244,7 @@ class Calls(Expressions):
         if isinstance(target, GeometryWord):
             return self._geometry_call(target, [self.pair(a) for a in node.args], node)
         if node.keywords:
-            self.fail(SyntaxError_, node, f"simt.{target.name}() takes no keyword arguments")
+            raise self.error(SyntaxError_, node, f"simt.{target.name}() takes no keyword arguments")
         if target.name == "shared":
             return self._shared(node)
         arguments = [self.pair(a) for a in node.args]
@@ -253,10 +255,10 @@ class Calls(Expressions):
         if target.name == "global_index":
             return self._global_index(arguments, node)
         if target.name == "grid_stride":
-            self.unsupported(
+            raise self.unsupported(
                 node, "simt.grid_stride() outside a for statement", "write: for i in simt.grid_stride(len(y)):"
             )
-        self.unsupported(node, f"simt.{target.name}()")
+        raise self.unsupported(node, f"simt.{target.name}()")
 
     def _global_index(self, arguments: Arguments, node: ast.Call) -> Binding:
         rank = 1
@@ -264,7 +266,7 @@ class Calls(Expressions):
             self._count(node, arguments, 1)
             given = arguments[0][0]
             if not isinstance(given, Literal) or isinstance(given.value, (bool, float)) or given.value not in (1, 2, 3):
-                self.fail(TypeError_, node, "global_index() takes the number of dimensions: 1, 2 or 3")
+                raise self.error(TypeError_, node, "global_index() takes the number of dimensions: 1, 2 or 3")
             rank = int(given.value)
         return WitnessBinding(self._witness(rank, node))
 
@@ -279,7 +281,7 @@ class Calls(Expressions):
         self._count(node, arguments, 2)
         element, shape = arguments[0][0], arguments[1][0]
         if not isinstance(element, ObjectBinding) or not isinstance(element.object, Scalar):
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node.args[0],
                 "simt.shared() takes an element type first",
@@ -292,24 +294,24 @@ class Calls(Expressions):
         extents = []
         for item in items:
             if not isinstance(item, Literal) or isinstance(item.value, (bool, float)):
-                self.fail(
+                raise self.error(
                     TypeError_,
                     node.args[1],
                     "the shape of a shared array is made of compile-time integers",
                     "use numbers, io.Const or a captured tuple",
                 )
             if item.value < 1:
-                self.fail(TypeError_, node.args[1], f"a shared array cannot have an extent of {item.value}")
+                raise self.error(TypeError_, node.args[1], f"a shared array cannot have an extent of {item.value}")
             extents.append(int(item.value))
         if not 1 <= len(extents) <= 4:
-            self.fail(TypeError_, node.args[1], "a shared array has 1 to 4 dimensions")
+            raise self.error(TypeError_, node.args[1], "a shared array has 1 to 4 dimensions")
         type_ = Shared(scalar, tuple(extents))
         if type_.bytes > _MAX_STATIC_SHARED:
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 f"the shared array takes {type_.bytes} bytes; a block has {_MAX_STATIC_SHARED} of static shared memory",
-                'make it smaller, or use dynamic shared memory: shared="..." in the decorator and a run-time length here',
+                'make it smaller, or use dynamic shared memory: shared="..." in the decorator, a run-time length here',
             )
         value = Value(type_)
         self.emit(ops.SharedArray(self.locate(node), value, ()))
@@ -317,14 +319,14 @@ class Calls(Expressions):
 
     def _dynamic_shared(self, element: Scalar, length: Binding, node: ast.Call) -> Binding:
         if not self.has_shared_rule:
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 "a shared array of run-time length needs dynamic shared memory, and the kernel declares none",
                 f'say how many bytes in the decorator: shared="{element.size} * block.x"',
             )
         if self.dynamic_shared:
-            self.fail(
+            raise self.error(
                 UnsupportedError,
                 node,
                 "a second shared array of run-time length cannot be used in a kernel",

@@ -49,28 +49,28 @@ class Contract:
             return Block(kind, (count, 1, 1))
         items = given if isinstance(given, tuple) else (given,)
         if not 1 <= len(items) <= 3:
-            self._bad_block(f"a block has one to three extents, not {len(items)}")
+            raise self._bad_block(f"a block has one to three extents, not {len(items)}")
         x, y, z = (*map(self._extent, items), 1, 1)[:3]
         for axis, extent, limit in zip("xyz", (x, y, z), _LIMITS, strict=True):
             if extent > limit:
-                self._bad_block(f"block.{axis} is {extent}; the limit is {limit}")
+                raise self._bad_block(f"block.{axis} is {extent}; the limit is {limit}")
         if x * y * z > 1024:
-            self._bad_block(f"the block has {x * y * z} threads; the limit is 1024")
+            raise self._bad_block(f"the block has {x * y * z} threads; the limit is 1024")
         return Block(BlockKind.EXACT, (x, y, z))
 
     def _extent(self, given: Any) -> int:
-        value = self._captures.const(given) if isinstance(given, Const) else given
+        value: Any = self._captures.const(given) if isinstance(given, Const) else given
         try:
             number = operator.index(value)
         except TypeError:
             number = 0
         if isinstance(value, bool) or number < 1:
-            self._bad_block(f"a block's extent is a positive integer, not {value!r}")
+            raise self._bad_block(f"a block's extent is a positive integer, not {value!r}")
         return number
 
-    def _bad_block(self, message: str) -> None:
+    def _bad_block(self, message: str) -> TypeError_:
         place = self._source.decorator_argument("block")
-        raise TypeError_(message, place, help="write block=256, block=(32, 8), io.up_to(n) or io.multiple_of(n)")
+        return TypeError_(message, place, help="write block=256, block=(32, 8), io.up_to(n) or io.multiple_of(n)")
 
     # -- rules
 

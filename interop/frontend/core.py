@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
-from abi import Scalar, bool_
+from abi import Scalar, bool_, i64
 
 from ..errors import CompileError, Location, Note, TypeError_, UnsupportedError
 from ..ir import ops
@@ -27,6 +27,7 @@ from .bindings import (
     Unassigned,
     WitnessBinding,
     accepts,
+    default_type,
     describe,
 )
 from .captures import Captures
@@ -104,17 +105,16 @@ class Core:
     def locate(self, node: ast.AST) -> Location:
         return self.frame.source.location(node)
 
-    def fail(
-        self, kind: type[E], node: ast.AST, message: str, help: str = "", notes: tuple[Note, ...] = ()
-    ) -> NoReturn:
-        """Raises a `kind` at `node`, with the chain of calls that led into device functions."""
-        raise kind(message, self.locate(node), help=help, notes=(*notes, *self.call_notes()))
+    def error(self, kind: type[E], node: ast.AST, message: str, help: str = "", notes: tuple[Note, ...] = ()) -> E:
+        """An error of `kind` at `node`, with the chain of calls that led into device functions."""
+        return kind(message, self.locate(node), help=help, notes=(*notes, *self.call_notes()))
 
     def call_notes(self) -> list[Note]:
         return [Note(f"in the call of {f.source.name}()", f.call_site) for f in reversed(self.frames) if f.call_site]
 
-    def unsupported(self, node: ast.AST, what: str, help: str = "") -> NoReturn:
-        self.fail(UnsupportedError, node, f"{what} cannot be used in a kernel", help)
+    def unsupported(self, node: ast.AST, what: str, help: str = "") -> UnsupportedError:
+        """The error for a construct that kernels do not have."""
+        return self.error(UnsupportedError, node, f"{what} cannot be used in a kernel", help)
 
     # -- emission
 
@@ -169,8 +169,6 @@ class Core:
         return binding
 
     def coordinate(self, witness: WitnessBinding, axis: int, location: Location) -> Value:
-        from abi import i64
-
         value = Value(i64)
         self.emit(ops.Coordinate(location, value, witness.value, axis))
         return value
@@ -184,8 +182,8 @@ class Core:
                 return self.constant(binding.value, type_, location)
             if isinstance(binding.value, int) and is_integer(type_) and not isinstance(binding.value, bool):
                 limits = f"{type_} holds {type_.minimum} to {type_.maximum}"
-                self.fail(TypeError_, node, f"{binding.value} does not fit {type_} ({purpose})", limits)
-            self.fail(
+                raise self.error(TypeError_, node, f"{binding.value} does not fit {type_} ({purpose})", limits)
+            raise self.error(
                 TypeError_,
                 node,
                 f"{binding.value!r} is not a value of type {type_} ({purpose})",
@@ -196,25 +194,22 @@ class Core:
                 return self.cast(binding.value, type_, location)
             if not binding.weak and widens(binding.type, type_):
                 return self.cast(binding.value, type_, location)
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 f"{describe(binding)} does not convert to {type_} without being asked ({purpose})",
                 f"write io.{type_}({ast.unparse(node)})" if type_.kind != "bool" else "write a comparison",
             )
-        self.fail(TypeError_, node, f"expected a number of type {type_} ({purpose}), got {describe(binding)}")
+        raise self.error(TypeError_, node, f"expected a number of type {type_} ({purpose}), got {describe(binding)}")
 
     def concrete(self, binding: Binding, node: ast.AST) -> Number:
         """A scalar binding as a run-time number, literals with their default type."""
-        from .bindings import default_type, leaf_of
-
         binding = self.plain(binding, self.locate(node))
         if isinstance(binding, Number):
             return binding
         if isinstance(binding, Literal):
             return Number(self.constant(binding.value, default_type(binding.value), self.locate(node)))
-        assert leaf_of(binding) is None
-        self.fail(TypeError_, node, f"expected a number, got {describe(binding)}")
+        raise self.error(TypeError_, node, f"expected a number, got {describe(binding)}")
 
     # -- merging: variables where paths meet
 
@@ -282,7 +277,7 @@ class Core:
                 for what, at in ((binding.left, binding.left_at), (binding.right, binding.right_at))
                 if at is not None
             )
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 f"'{name}' is {binding.left} on one path and {binding.right} on another",
@@ -293,7 +288,7 @@ class Core:
             at = binding.assigned if binding else None
             notes = (Note("assigned only on some paths, here", at),) if at else ()
             what = "may have no value here" if at else "is used before it is assigned"
-            self.fail(TypeError_, node, f"'{name}' {what}", f"assign '{name}' before the branch or loop", notes)
+            raise self.error(TypeError_, node, f"'{name}' {what}", f"assign '{name}' before the branch or loop", notes)
         return binding
 
 

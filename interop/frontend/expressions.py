@@ -64,7 +64,7 @@ class Expressions(Operators):
         handler = getattr(self, f"expr_{type(node).__name__.lower()}", None)
         if handler is None:
             what, help = _UNSUPPORTED.get(type(node), (f"a {type(node).__name__} expression", ""))
-            self.unsupported(node, what, help)
+            raise self.unsupported(node, what, help)
         binding: Binding = handler(node)
         return binding
 
@@ -87,14 +87,14 @@ class Expressions(Operators):
         if value is None:
             return ObjectBinding(None)
         kind = {str: "a string", bytes: "a bytes literal", complex: "a complex number"}.get(type(value), "'...'")
-        self.unsupported(node, kind, "kernels have numbers, tuples and arrays")
+        raise self.unsupported(node, kind, "kernels have numbers, tuples and arrays")
 
     def expr_name(self, node: ast.Name) -> Binding:
         if node.id in self.frame.locals:
             return self.read_variable(node.id, node)
         found, value = lookup(self.frame.source.function, node.id)
         if not found:
-            self.fail(
+            raise self.error(
                 SyntaxError_, node, f"the name '{node.id}' is not defined", "define or import it before the kernel"
             )
         return self.captured(node.id, value, node)
@@ -119,18 +119,18 @@ class Expressions(Operators):
         base = self.expression(node.value)
         if isinstance(base, ObjectBinding):
             if isinstance(base.object, Const):
-                self.unsupported(node, "an attribute of a Const", "the Const itself stands for its value")
+                raise self.unsupported(node, "an attribute of a Const", "the Const itself stands for its value")
             try:
                 value = getattr(base.object, node.attr)
             except AttributeError:
-                self.fail(SyntaxError_, node, f"{ast.unparse(node.value)} has no '{node.attr}'")
+                raise self.error(SyntaxError_, node, f"{ast.unparse(node.value)} has no '{node.attr}'") from None
             return self.captured(ast.unparse(node), value, node)
         if isinstance(base, ArrayBinding):
             return self._array_attribute(base, node)
         if isinstance(base, WitnessBinding) and node.attr in _WITNESS_AXES[base.rank] and base.rank > 1:
             axis = _WITNESS_AXES[base.rank].index(node.attr)
             return Number(self.coordinate(base, axis, self.locate(node)))
-        self.unsupported(node, f"the attribute '{node.attr}' of {describe(base)}")
+        raise self.unsupported(node, f"the attribute '{node.attr}' of {describe(base)}")
 
     def _array_attribute(self, base: ArrayBinding, node: ast.Attribute) -> Binding:
         if node.attr == "ndim":
@@ -140,7 +140,7 @@ class Expressions(Operators):
         if node.attr in ("shape", "strides"):
             what = "dim" if node.attr == "shape" else "stride"
             return TupleBinding(tuple(self.extent(base, what, axis, node) for axis in range(base.rank)))
-        self.unsupported(
+        raise self.unsupported(
             node, f"the attribute '{node.attr}' of an array", "arrays have shape, strides (in elements), size and ndim"
         )
 
@@ -148,7 +148,7 @@ class Expressions(Operators):
         """An extent or stride; a compile-time constant for shared arrays and slices' strides."""
         type_ = base.value.type
         if isinstance(type_, Pointer):
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 "a bare pointer has no length",
@@ -185,10 +185,10 @@ class Expressions(Operators):
         if isinstance(base, (TupleBinding, WitnessBinding)):
             return self._tuple_item(base, node)
         if not isinstance(base, ArrayBinding):
-            self.fail(TypeError_, node, f"{describe(base)} cannot be indexed")
+            raise self.error(TypeError_, node, f"{describe(base)} cannot be indexed")
         parameter = self.parameter_of(base)
         if parameter is not None and parameter.word == "Out" and not self.frame.unsafe:
-            self.fail(
+            raise self.error(
                 RaceError,
                 node,
                 f"'{parameter.name}' is declared io.Out and cannot be read",
@@ -215,12 +215,14 @@ class Expressions(Operators):
     def _tuple_item(self, base: TupleBinding | WitnessBinding, node: ast.Subscript) -> Binding:
         items = self.items(base, self.locate(node))
         if items is None:
-            self.fail(TypeError_, node, "a witness of rank 1 is one index: it cannot be indexed")
+            raise self.error(TypeError_, node, "a witness of rank 1 is one index: it cannot be indexed")
         index = self.expression(node.slice)
         if not isinstance(index, Literal) or not isinstance(index.value, int):
-            self.fail(TypeError_, node.slice, "a tuple is indexed by a compile-time integer")
+            raise self.error(TypeError_, node.slice, "a tuple is indexed by a compile-time integer")
         if not -len(items) <= index.value < len(items):
-            self.fail(TypeError_, node.slice, f"the tuple has {len(items)} items: index {index.value} is out of range")
+            raise self.error(
+                TypeError_, node.slice, f"the tuple has {len(items)} items: index {index.value} is out of range"
+            )
         return items[index.value]
 
     def indices(self, array: ArrayBinding, node: ast.Subscript) -> tuple[Value, ...]:
@@ -228,7 +230,7 @@ class Expressions(Operators):
         nodes: Sequence[ast.expr] = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for part in nodes:
             if isinstance(part, ast.Slice):
-                self.unsupported(part, "a slice of an array", "index single elements in a loop")
+                raise self.unsupported(part, "a slice of an array", "index single elements in a loop")
         bindings = [self.expression(part) for part in nodes]
         if len(bindings) == 1:
             only = bindings[0]
@@ -241,11 +243,11 @@ class Expressions(Operators):
             name = ast.unparse(node.value)
             dims = "1 dimension" if array.rank == 1 else f"{array.rank} dimensions"
             given = "1 index" if len(bindings) == 1 else f"{len(bindings)} indices"
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 f"'{name}' has {dims}, but {given} {'is' if len(bindings) == 1 else 'are'} given",
-                f"write {name}[{', '.join(('plane', 'row', 'col')[-array.rank :] if 1 < array.rank < 4 else ['i', 'j', 'k', 'l'][: array.rank])}]",
+                f"write {name}[{_index_names(array.rank)}]",
             )
         return tuple(self._index(array, axis, b, n) for axis, (b, n) in enumerate(zip(bindings, nodes, strict=True)))
 
@@ -253,18 +255,18 @@ class Expressions(Operators):
         number = self.scalar(binding, node)
         if isinstance(number, Literal):
             if isinstance(number.value, bool) or not isinstance(number.value, int):
-                self.fail(TypeError_, node, f"an array index is an integer, not {describe(number)}")
+                raise self.error(TypeError_, node, f"an array index is an integer, not {describe(number)}")
             self._constant_index(array, axis, number.value, node)
             return self.constant(number.value, i64, self.locate(node))
         if not is_integer(number.type):
             help = f"write io.i64({ast.unparse(node)})" if number.type.kind == "float" else ""
-            self.fail(TypeError_, node, f"an array index is an integer, not {describe(number)}", help)
+            raise self.error(TypeError_, node, f"an array index is an integer, not {describe(number)}", help)
         return number.value
 
     def _constant_index(self, array: ArrayBinding, axis: int, index: int, node: ast.expr) -> None:
         if index < 0 and not self.frame.unsafe:
             name = "the array" if not isinstance(node, ast.Name) else node.id
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 f"{index} is out of range",
@@ -272,7 +274,7 @@ class Expressions(Operators):
             )
         type_ = array.value.type
         if isinstance(type_, Shared) and type_.shape and index >= type_.shape[axis]:
-            self.fail(
+            raise self.error(
                 TypeError_, node, f"{index} is out of range: the array has {type_.shape[axis]} elements along this axis"
             )
 
@@ -323,7 +325,7 @@ class Expressions(Operators):
         is_bool = isinstance(binding.value, bool) if isinstance(binding, Literal) else binding.type == bool_
         if not is_bool:
             word = "and" if is_and else "or"
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 f"'{word}' of {describe(binding)}",
@@ -363,7 +365,7 @@ class Expressions(Operators):
         if isinstance(left, Literal) and isinstance(right, Literal):
             form = merge(Same(left), right)
         if not isinstance(form, (Leaf, Same)) or (isinstance(form, Same) and leaf_of(form.binding) is None):
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 f"the conditional expression is {describe(left)} or {describe(right)}",
@@ -389,3 +391,7 @@ class Expressions(Operators):
         result = Value(form.type)
         self.emit(ops.If(location, (result,), test.value, ops.Region(tuple(then)), ops.Region(tuple(otherwise))))
         return Number(result, form.weak)
+
+
+def _index_names(rank: int) -> str:
+    return ", ".join({1: ("i",), 2: ("row", "col"), 3: ("plane", "row", "col")}.get(rank, tuple("ijkl"[:rank])))

@@ -38,14 +38,14 @@ class Inlining(Loops):
     def inline(self, target: DeviceFunction, node: ast.Call) -> Binding:
         function = target.function
         if any(frame.source.function is function for frame in self.frames):
-            self.fail(
+            raise self.error(
                 UnsupportedError,
                 node,
                 f"{function.__name__}() calls itself: recursion cannot be used in a kernel",
                 "write a loop",
             )
         if len(self.frames) > _MAX_DEPTH:
-            self.fail(UnsupportedError, node, f"calls of device functions nested more than {_MAX_DEPTH} deep")
+            raise self.error(UnsupportedError, node, f"calls of device functions nested more than {_MAX_DEPTH} deep")
         source = self._sources.get(function) or self._sources.setdefault(function, Source(function))
         variables = self._bind(source, node)
         body = _without_docstring(source.tree.body)
@@ -93,7 +93,7 @@ class Inlining(Loops):
         misfit = next((v for v, at in frame.returns if self.flatten_fails(v, form)), None)
         self.frames.pop()
         if misfit is not None:
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 f"{frame.source.name}() returns {describe(misfit)} on one path and another type on another",
@@ -117,10 +117,10 @@ class Inlining(Loops):
         bindings = [value for value, _ in frame.returns]
         form = self.join(bindings, [at for _, at in frame.returns])
         if isinstance(form, Clash):
-            self._different_returns(frame, form)
+            raise self._different_returns(frame, form)
         return form
 
-    def _different_returns(self, frame: Frame, form: Clash) -> None:
+    def _different_returns(self, frame: Frame, form: Clash) -> TypeError_:
         name = frame.source.name
         missing = "None" in (form.left, form.right)
         message = (
@@ -129,7 +129,7 @@ class Inlining(Loops):
             else f"{name}() returns {form.left} or {form.right}"
         )
         help = "end the function with a return" if missing else "cast the values to one type"
-        raise TypeError_(message, form.right_at, help=help, notes=self.call_notes())
+        return TypeError_(message, form.right_at, help=help, notes=self.call_notes())
 
     # -- arguments
 
@@ -144,12 +144,12 @@ class Inlining(Loops):
         named = {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                self.unsupported(keyword.value, "'**' in a call", "write the arguments one by one")
+                raise self.unsupported(keyword.value, "'**' in a call", "write the arguments one by one")
             named[keyword.arg] = self.pair(keyword.value)
         try:
             bound = inspect.signature(source.function).bind(*given, **named)
         except TypeError as error:
-            self.fail(TypeError_, node, f"{source.name}(): {error}")
+            raise self.error(TypeError_, node, f"{source.name}(): {error}") from None
         bindings: dict[str, Binding] = {}
         for parameter in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             if parameter.arg in bound.arguments:
@@ -171,7 +171,7 @@ class Inlining(Loops):
             return Number(self.convert(binding, wanted, place, purpose))
         if isinstance(wanted, Annotation):
             if not isinstance(binding, ArrayBinding) or binding.value.type != wanted.type:
-                self.fail(TypeError_, place, f"expected {wanted.type} {purpose}, got {describe(binding)}")
+                raise self.error(TypeError_, place, f"expected {wanted.type} {purpose}, got {describe(binding)}")
             return binding
         raise SyntaxError_(
             f"{ast.unparse(parameter.annotation)} is not a type of the kernel language",

@@ -70,7 +70,7 @@ class Loops(Statements):
     def stmt_for(self, node: ast.For) -> None:
         self._no_else(node)
         if not isinstance(node.target, ast.Name) and not isinstance(node.iter, (ast.Tuple, ast.Name)):
-            self.unsupported(node.target, "a loop target other than a name")
+            raise self.unsupported(node.target, "a loop target other than a name")
         if isinstance(node.iter, ast.Call):
             callee = self.expression(node.iter.func)
             target = callee.object if isinstance(callee, ObjectBinding) else None
@@ -82,7 +82,7 @@ class Loops(Statements):
             items = self.expression(node.iter)
             if isinstance(items, TupleBinding):
                 return self._for_tuple(node, items)
-        self.fail(
+        raise self.error(
             UnsupportedError,
             node.iter,
             f"a loop over {ast.unparse(node.iter)} cannot be used in a kernel",
@@ -91,13 +91,13 @@ class Loops(Statements):
 
     def _no_else(self, node: ast.For | ast.While) -> None:
         if node.orelse:
-            self.unsupported(node.orelse[0], "'else' of a loop", "set a flag in the loop and test it after")
+            raise self.unsupported(node.orelse[0], "'else' of a loop", "set a flag in the loop and test it after")
 
     def _for_tuple(self, node: ast.For, items: TupleBinding) -> None:
         """A loop over a tuple is unrolled: each item may have a type of its own."""
         jump = next(_own_jumps(node.body), None)
         if jump is not None:
-            self.unsupported(jump, "'break' or 'continue' in a loop over a tuple", "loop over range(...)")
+            raise self.unsupported(jump, "'break' or 'continue' in a loop over a tuple", "loop over range(...)")
         for item in items.items:
             self.store(node.target, item, node.iter)
             self.statements(node.body)
@@ -108,12 +108,12 @@ class Loops(Statements):
 
     def _for_range(self, node: ast.For, call: ast.Call) -> None:
         if call.keywords or not 1 <= len(call.args) <= 3:
-            self.fail(SyntaxError_, call, "range() takes one to three numbers")
+            raise self.error(SyntaxError_, call, "range() takes one to three numbers")
         numbers = [(self.scalar(*self.pair(a)), a) for a in call.args]
         for number, place in numbers:
             integral = is_integer(number.type) if isinstance(number, Number) else type(number.value) is int
             if not integral:
-                self.fail(TypeError_, place, f"range() of {describe(number)}", "range() takes integers")
+                raise self.error(TypeError_, place, f"range() of {describe(number)}", "range() takes integers")
         type_ = self._range_type(numbers, call)
         if len(numbers) == 1:
             numbers = [(Literal(0), call.args[0]), *numbers]
@@ -139,7 +139,7 @@ class Loops(Statements):
         for other in strong[1:]:
             joint = common(found, other)
             if joint is None:
-                self.fail(TypeError_, call, f"range() mixes {found} and {other}", f"write io.{found}(...)")
+                raise self.error(TypeError_, call, f"range() mixes {found} and {other}", f"write io.{found}(...)")
             found = joint
         return found
 
@@ -147,14 +147,16 @@ class Loops(Statements):
         number, place = step
         if isinstance(number, Literal):
             if number.value == 0:
-                self.fail(TypeError_, place, "the step of range() is zero")
+                raise self.error(TypeError_, place, "the step of range() is zero")
             if number.value < 0 and not literal_fits(number.value, type_):
-                self.fail(TypeError_, place, f"a range of {type_} cannot count down", "use signed bounds: io.i64(...)")
+                raise self.error(
+                    TypeError_, place, f"a range of {type_} cannot count down", "use signed bounds: io.i64(...)"
+                )
 
     def _for_grid_stride(self, node: ast.For, call: ast.Call) -> None:
         """Each thread takes every n-th index, n being the number of threads: each index belongs to one thread."""
         if call.keywords or len(call.args) != 1:
-            self.fail(SyntaxError_, call, "simt.grid_stride() takes one number: how many indices there are")
+            raise self.error(SyntaxError_, call, "simt.grid_stride() takes one number: how many indices there are")
         location = self.locate(call)
         stop = self.convert(self.expression(call.args[0]), i64, call.args[0], "in simt.grid_stride()")
         witness = WitnessBinding(Value(Witness(1)))
@@ -226,7 +228,7 @@ class Loops(Statements):
         self.emit(ops.Break(location, values))
 
     def _padded(self, loop: Loop) -> dict[str, Binding]:
-        """The variables, with a placeholder for those that an earlier pass found at every break and this one does not."""
+        """The variables; one that an earlier pass found at every break may be missing in this pass."""
         return {**{name: Unassigned(None) for name in loop.extra}, **self.frame.variables}
 
     def stmt_continue(self, node: ast.Continue) -> None:
@@ -265,11 +267,11 @@ class Loops(Statements):
             del frame.returns[mark[0] :]
             self.dynamic_shared = mark[1]
         else:
-            self.fail(
+            raise self.error(
                 TypeError_, node, "the types of the loop's variables do not settle", "annotate them: x: io.f32 = 0"
             )
         if loop.misfits:
-            self.misfit(loop.misfits[0])
+            raise self.misfit(loop.misfits[0])
         if not any(isinstance(f, Clash) for f in forms.values()):
             self.settled[key] = (forms, extra)
         self._finish_loop(node, loop, entry, changed, carried, regions, operation, endless)

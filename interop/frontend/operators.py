@@ -8,13 +8,14 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from abi import Scalar, bool_
+from abi import SCALARS, Scalar, bool_, f64
 
 from ..errors import TypeError_, UnsupportedError
 from ..ir import ops
 from ..ir.ops import Value
+from ..ir.rounding import round_to
 from .bindings import ArrayBinding, Binding, Literal, Number, TupleBinding, WitnessBinding, default_type, describe
-from .conversion import common, is_integer, literal_fits, round_to, wrap
+from .conversion import common, is_integer, literal_fits, wrap
 from .core import Core
 
 BINARY: dict[type[ast.operator], tuple[str, str, Callable[[Any, Any], Any]]] = {
@@ -56,7 +57,7 @@ class Operators(Core):
             help = f"a kernel works on elements: write {ast.unparse(node)}[i]"
         elif isinstance(binding, WitnessBinding):
             help = "unpack it: row, col = " + ast.unparse(node)
-        self.fail(TypeError_, node, f"expected a number, got {describe(binding)}", help)
+        raise self.error(TypeError_, node, f"expected a number, got {describe(binding)}", help)
 
     def unify(
         self, symbol: str, node: ast.AST, left: tuple[Binding, ast.expr], right: tuple[Binding, ast.expr]
@@ -80,13 +81,13 @@ class Operators(Core):
         if len(strong) == 2:
             found = common(strong[0].type, strong[1].type)
             if found is None:
-                self._mixed(symbol, node, left, right)
+                raise self._mixed(symbol, node, left, right)
             return found, False
         if len(strong) == 1:
             type_ = strong[0].type
-            floating = _is_float(weak[0])
-            if floating and is_integer(type_):
-                self._mixed(symbol, node, left, right)
+            flag = isinstance(weak[0], Literal) and isinstance(weak[0].value, bool)
+            if (_is_float(weak[0]) and is_integer(type_)) or flag != (type_.kind == "bool"):
+                raise self._mixed(symbol, node, left, right)
             return type_, False
         # Both weak, at least one of them computed at run time.
         if any(_is_float(x) for x in weak):
@@ -100,31 +101,32 @@ class Operators(Core):
         node: ast.AST,
         left: tuple[Literal | Number, ast.expr],
         right: tuple[Literal | Number, ast.expr],
-    ) -> None:
+    ) -> TypeError_:
         a, b = left[0], right[0]
         message = f"'{symbol}' mixes {describe(a)} and {describe(b)}"
         ta = a.type if isinstance(a, Number) else None
         tb = b.type if isinstance(b, Number) else None
         help = "cast one of them"
         if _is_float(a) != _is_float(b):
-            whole, fraction = (right, tb or ta) if not _is_float(b) else (left, ta or tb)
+            whole = left if _is_float(b) else right
             float_type = (ta if _is_float(a) else tb) or None
             name = float_type.name if float_type is not None and float_type.kind == "float" else "f32"
             help = f"integers and floats are not mixed silently: write io.{name}({ast.unparse(whole[1])})"
-        elif ta is not None and tb is not None and "bool" in (ta.kind, tb.kind):
-            flag = left if ta.kind == "bool" else right
-            other = tb if ta.kind == "bool" else ta
+        elif any(t is not None and t.kind == "bool" for t in (ta, tb)):
+            flag, other = (left, tb) if ta is not None and ta.kind == "bool" else (right, ta)
+            other = other or default_type(0)
             help = f"a bool is not a number: write io.{other}({ast.unparse(flag[1])})"
         elif ta is not None and tb is not None and ta.kind == "float":
-            help = f"neither type holds all values of the other: write io.f32({ast.unparse(left[1])}) and io.f32({ast.unparse(right[1])})"
+            both = " and ".join(f"io.f32({ast.unparse(part[1])})" for part in (left, right))
+            help = f"neither type holds all values of the other: write {both}"
         elif ta is not None and tb is not None:
-            signed, unsigned = (left, right) if ta.kind == "int" else (right, left)
+            unsigned = right if ta.kind == "int" else left
             target = ta if ta.kind == "int" else tb
             help = (
                 "signed and unsigned integers of these widths have no common type: "
                 f"write io.{target}({ast.unparse(unsigned[1])})"
             )
-        self.fail(TypeError_, node, message, help)
+        return self.error(TypeError_, node, message, help)
 
     def apply_binary(
         self, operation: ast.operator, node: ast.AST, left: tuple[Binding, ast.expr], right: tuple[Binding, ast.expr]
@@ -132,7 +134,7 @@ class Operators(Core):
         """``left operation right``."""
         entry = BINARY.get(type(operation))
         if entry is None:
-            self.unsupported(node, "the operator '@'", "write the loop, or use shared tiles")
+            raise self.unsupported(node, "the operator '@'", "write the loop, or use shared tiles")
         kind, symbol, fold = entry
         if isinstance(left[0], TupleBinding) and isinstance(right[0], TupleBinding) and kind == "add":
             return TupleBinding(left[0].items + right[0].items)
@@ -154,24 +156,26 @@ class Operators(Core):
         assert isinstance(type_, Scalar)
         a, b = ast.unparse(left), ast.unparse(right)
         if type_.kind == "bool" and kind not in ("and", "or", "xor"):
-            self.fail(TypeError_, node, f"'{symbol}' of two bools", f"a bool is not a number: write io.i32({a})")
+            raise self.error(TypeError_, node, f"'{symbol}' of two bools", f"a bool is not a number: write io.i32({a})")
         if is_integer(type_) and kind == "div":
-            self.fail(
+            raise self.error(
                 TypeError_,
                 node,
                 f"'/' between integers ({type_})",
                 f"write {a} // {b} for the integer quotient, or io.f32({a}) / io.f32({b})",
             )
         if type_.kind == "float" and kind in ("and", "or", "xor"):
-            self.fail(TypeError_, node, f"'{symbol}' of two floats ({type_})", "bit operations take integers")
+            raise self.error(TypeError_, node, f"'{symbol}' of two floats ({type_})", "bit operations take integers")
         if type_.kind == "float" and kind in ("floordiv", "mod"):
             instead = f"io.floor({a} / {b})" if kind == "floordiv" else f"io.fmod({a}, {b}), which has the sign of {a}"
-            self.fail(UnsupportedError, node, f"'{symbol}' of floats cannot be used in a kernel", f"write {instead}")
+            raise self.error(
+                UnsupportedError, node, f"'{symbol}' of floats cannot be used in a kernel", f"write {instead}"
+            )
 
     def _guard_division(self, divisor: Literal | Number, value: Value, node: ast.AST) -> None:
         if isinstance(divisor, Literal):
             if divisor.value == 0:
-                self.fail(TypeError_, node, "division by zero")
+                raise self.error(TypeError_, node, "division by zero")
             return
         if self.frame.unsafe:
             return
@@ -186,17 +190,17 @@ class Operators(Core):
             advice = (
                 f"write {quotient}" if b.value and quotient * b.value == a.value else "write //, or make one a float"
             )
-            self.fail(TypeError_, node, "'/' between integers", advice)
+            raise self.error(TypeError_, node, "'/' between integers", advice)
         if symbol == "**" and isinstance(b.value, int) and abs(b.value) > 4096:
-            self.fail(TypeError_, node, f"the exponent {b.value} is too large")
+            raise self.error(TypeError_, node, f"the exponent {b.value} is too large")
         if symbol == "<<" and isinstance(b.value, int) and b.value > 4096:
-            self.fail(TypeError_, node, f"a shift by {b.value} is too large")
+            raise self.error(TypeError_, node, f"a shift by {b.value} is too large")
         try:
             result = fold(a.value, b.value)
         except (ArithmeticError, TypeError, ValueError) as error:
-            self.fail(TypeError_, node, f"{ast.unparse(node)} has no value: {error}")
+            raise self.error(TypeError_, node, f"{ast.unparse(node)} has no value: {error}") from None
         if isinstance(result, complex):
-            self.fail(TypeError_, node, f"{ast.unparse(node)} is a complex number")
+            raise self.error(TypeError_, node, f"{ast.unparse(node)} is a complex number")
         return Literal(result)
 
     def _shift(
@@ -212,14 +216,14 @@ class Operators(Core):
         amount = right[0]
         value = self.concrete(left[0], left[1])
         if not is_integer(value.type):
-            self.fail(TypeError_, node, f"'{symbol}' of {value.type}", "bit operations take integers")
+            raise self.error(TypeError_, node, f"'{symbol}' of {value.type}", "bit operations take integers")
         if isinstance(amount, Literal):
             if not isinstance(amount.value, int) or isinstance(amount.value, bool) or amount.value < 0:
-                self.fail(TypeError_, right[1], f"a shift by {amount.value}", "shift by a non-negative integer")
+                raise self.error(TypeError_, right[1], f"a shift by {amount.value}", "shift by a non-negative integer")
             count = self.constant(min(amount.value, value.type.bits), value.type, location)
             return Number(self.binary(kind, value.value, count, location))
         if not is_integer(amount.type):
-            self.fail(TypeError_, right[1], f"a shift by {amount.type}", "shift by an integer")
+            raise self.error(TypeError_, right[1], f"a shift by {amount.type}", "shift by an integer")
         count = amount.value
         if amount.type.bits > value.type.bits:
             # Narrowing would turn a shift by 256 of a u8 into a shift by 0: clamp while it is wide.
@@ -228,8 +232,6 @@ class Operators(Core):
         return Number(self.binary(kind, value.value, self.cast(count, value.type, location), location))
 
     def _clamp_unsigned(self, count: Value, type_: Scalar, limit: Value, node: ast.AST) -> Value:
-        from abi import SCALARS
-
         location = self.locate(node)
         unsigned = SCALARS[f"u{type_.bits}"]
         clamped = self.binary(
@@ -247,9 +249,9 @@ class Operators(Core):
         if integral and isinstance(number, Number) and isinstance(power, Literal):
             n = int(power.value)
             if number.type.kind == "bool":
-                self.fail(TypeError_, node, "'**' of a bool")
+                raise self.error(TypeError_, node, "'**' of a bool")
             if n < 0 and is_integer(number.type):
-                self.fail(
+                raise self.error(
                     TypeError_, node, "an integer to a negative power", f"write 1.0 / io.f32({ast.unparse(base[1])})"
                 )
             if abs(n) <= _MAX_EXPONENT:
@@ -260,7 +262,7 @@ class Operators(Core):
                 return Number(result, number.weak)
         floating = any(_is_float(x) for x in (number, power))
         if not floating:
-            self.fail(
+            raise self.error(
                 UnsupportedError,
                 node,
                 "'**' of integers with an exponent that is not a small constant cannot be used in a kernel",
@@ -293,19 +295,21 @@ class Operators(Core):
         location = self.locate(node)
         if isinstance(number, Literal):
             if isinstance(number.value, bool):
-                self.fail(TypeError_, node, "arithmetic on a bool", "write 'not' to negate it")
+                raise self.error(TypeError_, node, "arithmetic on a bool", "write 'not' to negate it")
             if isinstance(operation, ast.Invert):
                 if isinstance(number.value, float):
-                    self.fail(TypeError_, node, "'~' of a float", "bit operations take integers")
+                    raise self.error(TypeError_, node, "'~' of a float", "bit operations take integers")
                 return Literal(~number.value)
             return Literal(-number.value if isinstance(operation, ast.USub) else number.value)
         if number.type.kind == "bool":
-            self.fail(TypeError_, node, "arithmetic on a bool", "write 'not' to negate it, io.i32(...) to count it")
+            raise self.error(
+                TypeError_, node, "arithmetic on a bool", "write 'not' to negate it, io.i32(...) to count it"
+            )
         if isinstance(operation, ast.UAdd):
             return number
         kind = "neg" if isinstance(operation, ast.USub) else "invert"
         if kind == "invert" and number.type.kind == "float":
-            self.fail(TypeError_, node, f"'~' of a float ({number.type})", "bit operations take integers")
+            raise self.error(TypeError_, node, f"'~' of a float ({number.type})", "bit operations take integers")
         result = Value(number.value.type)
         self.emit(ops.Unary(location, result, kind, number.value))
         return Number(result, number.weak)
@@ -317,14 +321,14 @@ class Operators(Core):
         entry = COMPARE.get(type(operation))
         if entry is None:
             word = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}[type(operation)]
-            self.unsupported(node, f"'{word}'", "compare numbers with == and !=")
+            raise self.unsupported(node, f"'{word}'", "compare numbers with == and !=")
         kind, symbol, fold = entry
         a, b = self.scalar(*left), self.scalar(*right)
         if isinstance(a, Literal) and isinstance(b, Literal):
             return Literal(fold(a.value, b.value))
         x, y, _ = self.unify(symbol, node, (a, left[1]), (b, right[1]))
         if x.type == bool_ and kind not in ("eq", "ne"):
-            self.fail(TypeError_, node, f"'{symbol}' of two bools", "only == and != compare bools")
+            raise self.error(TypeError_, node, f"'{symbol}' of two bools", "only == and != compare bools")
         return Number(self.compare(kind, x, y, self.locate(node)))
 
     def condition(self, binding: Binding, node: ast.expr) -> Literal | Number:
@@ -346,7 +350,7 @@ class Operators(Core):
             try:
                 number = round_to(float(value), type_)
             except OverflowError:
-                self.fail(TypeError_, node, f"{value} is too large for {type_}")
+                raise self.error(TypeError_, node, f"{value} is too large for {type_}") from None
             return Number(self.constant(number, type_, self.locate(node)))
         if isinstance(value, float):
             if math.isnan(value):
@@ -363,8 +367,6 @@ class Operators(Core):
 
 def default_float() -> Scalar:
     """The type in which weak floats are computed at run time: f64, so that nothing is lost before the type is known."""
-    from abi import f64
-
     return f64
 
 

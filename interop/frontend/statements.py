@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+
+from abi import Scalar
 
 from ..errors import Location, RaceError, SyntaxError_, TypeError_
 from ..ir import ops
@@ -70,7 +71,7 @@ class Statements(Calls):
         handler = getattr(self, f"stmt_{name.lower()}", None)
         if handler is None:
             what, help = _UNSUPPORTED.get(name, (f"a {name} statement", ""))
-            self.unsupported(node, what, help)
+            raise self.unsupported(node, what, help)
         handler(node)
 
     def stmt_pass(self, node: ast.Pass) -> None:
@@ -89,17 +90,15 @@ class Statements(Calls):
             self.store(target, binding, node.value)
 
     def stmt_annassign(self, node: ast.AnnAssign) -> None:
-        from abi import Scalar
-
         type_ = annotation_object(self.frame.source, node.annotation, self.frame.source.location(node.annotation))
         if not isinstance(type_, Scalar):
-            self.fail(
+            raise self.error(
                 SyntaxError_, node.annotation, "a variable is annotated with a scalar type", "write x: io.f32 = ..."
             )
         if not isinstance(node.target, ast.Name):
-            self.unsupported(node, "an annotation of something other than a variable")
+            raise self.unsupported(node, "an annotation of something other than a variable")
         if node.value is None:
-            self.unsupported(node, "an annotation without a value", f"write {node.target.id}: io.{type_} = 0")
+            raise self.unsupported(node, "an annotation without a value", f"write {node.target.id}: io.{type_} = 0")
         binding = self.expression(node.value)
         value = self.convert(binding, type_, node.value, f"for '{node.target.id}'")
         self.assign(node.target.id, Number(value), node)
@@ -112,7 +111,7 @@ class Statements(Calls):
             # The index is evaluated twice; it has no side effects, and LLVM computes it once.
             read = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
         else:
-            self.unsupported(node, "an augmented assignment to an attribute")
+            raise self.unsupported(node, "an augmented assignment to an attribute")
         binding = self.apply_binary(node.op, node, self.pair(read), self.pair(node.value))
         self.store(node.target, binding, node)
 
@@ -123,22 +122,26 @@ class Statements(Calls):
         elif isinstance(target, (ast.Tuple, ast.List)):
             items = self.items(binding, self.locate(target))
             if items is None:
-                self.fail(TypeError_, target, f"{describe(binding)} cannot be unpacked")
+                raise self.error(TypeError_, target, f"{describe(binding)} cannot be unpacked")
             if any(isinstance(t, ast.Starred) for t in target.elts):
-                self.unsupported(target, "'*' unpacking", "write the items one by one")
+                raise self.unsupported(target, "'*' unpacking", "write the items one by one")
             if len(items) != len(target.elts):
-                self.fail(TypeError_, target, f"{len(items)} values cannot be unpacked into {len(target.elts)} names")
+                raise self.error(
+                    TypeError_, target, f"{len(items)} values cannot be unpacked into {len(target.elts)} names"
+                )
             for part, item in zip(target.elts, items, strict=True):
                 self.store(part, item, value)
         elif isinstance(target, ast.Subscript):
             self._store_element(target, binding, value)
         else:
-            self.unsupported(target, "an assignment to an attribute", "only variables and elements can be assigned")
+            raise self.unsupported(
+                target, "an assignment to an attribute", "only variables and elements can be assigned"
+            )
 
     def _store_element(self, target: ast.Subscript, binding: Binding, value: ast.AST) -> None:
         base = self.expression(target.value)
         if not isinstance(base, ArrayBinding):
-            self.fail(TypeError_, target, f"{describe(base)} has no elements to assign")
+            raise self.error(TypeError_, target, f"{describe(base)} has no elements to assign")
         parameter = self.parameter_of(base)
         if parameter is not None:
             self._check_writable(parameter, target)
@@ -150,14 +153,14 @@ class Statements(Calls):
     def _check_writable(self, parameter: Parameter, target: ast.Subscript) -> None:
         if not parameter.writable:
             writable = {"Slice": "DisjointSlice", "Tensor": "DisjointTensor", "In": "InOut"}[parameter.word]
-            self.fail(
+            raise self.error(
                 RaceError,
                 target,
                 f"'{parameter.name}' is declared io.{parameter.word} and cannot be written",
                 f"declare {parameter.name}: io.{writable}[...]",
             )
         if not parameter.disjoint and not self.frame.unsafe:
-            self.fail(
+            raise self.error(
                 RaceError,
                 target,
                 f"'{parameter.name}' is a bare pointer: nothing says that this thread alone writes the element",
@@ -251,15 +254,15 @@ class Statements(Calls):
             if found is None:
                 misfit = Misfit(name, describe(variables[name]), describe_form(form), location)
                 if misfits is None:
-                    self.misfit(misfit)
+                    raise self.misfit(misfit)
                 misfits.append(misfit)
                 found = [self._placeholder(v, location) for v in self.fresh(form)]
             values += found
         self.block = outer
         return tuple(values)
 
-    def misfit(self, misfit: Misfit) -> NoReturn:
-        raise TypeError_(
+    def misfit(self, misfit: Misfit) -> TypeError_:
+        return TypeError_(
             f"'{misfit.name}' is {misfit.expected} on one path, and {misfit.got} on another does not fit it",
             misfit.location,
             help=f"cast one of the values, or annotate: {misfit.name}: io.{misfit.expected} = ...",
@@ -268,8 +271,6 @@ class Statements(Calls):
 
     def _placeholder(self, value: ops.Value, location: Location) -> ops.Value:
         """Stands for a value of the wrong type in a loop that is about to be compiled again with the right one."""
-        from abi import Scalar
-
         assert isinstance(value.type, Scalar)
         return (
             self.constant(0, value.type, location)
@@ -291,7 +292,7 @@ class Statements(Calls):
     def stmt_return(self, node: ast.Return) -> None:
         if not self.frame.inlined:
             if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
-                self.fail(
+                raise self.error(
                     SyntaxError_, node, "a kernel returns nothing", "write results to a parameter, then plain 'return'"
                 )
             self.emit(ops.Return(self.locate(node), ()))
@@ -316,19 +317,19 @@ class Statements(Calls):
         message = ast.unparse(node.test)
         if node.msg is not None:
             if not (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str)):
-                self.unsupported(node.msg, "a computed assertion message", "write a string literal")
+                raise self.unsupported(node.msg, "a computed assertion message", "write a string literal")
             message = node.msg.value
         test = self.condition(self.expression(node.test), node.test)
         if isinstance(test, Literal):
             if not test.value:
-                self.fail(TypeError_, node, f"assertion failed at compile time: {message}")
+                raise self.error(TypeError_, node, f"assertion failed at compile time: {message}")
             return
         self.emit(ops.Assert(self.locate(node), test.value, message))
 
     def stmt_with(self, node: ast.With) -> None:
         advice = 'write: with io.unsafe("why this is right"):'
         if len(node.items) != 1 or not isinstance(node.items[0].context_expr, ast.Call):
-            self.unsupported(node, "this 'with'", advice)
+            raise self.unsupported(node, "this 'with'", advice)
         call = node.items[0].context_expr
         callee = self.expression(call.func)
         if not (
@@ -336,12 +337,12 @@ class Statements(Calls):
             and isinstance(callee.object, Intrinsic)
             and callee.object.family == "unsafe"
         ):
-            self.unsupported(node, "'with' other than io.unsafe", advice)
+            raise self.unsupported(node, "'with' other than io.unsafe", advice)
         reason = call.args[0] if len(call.args) == 1 and not call.keywords else None
         if not (isinstance(reason, ast.Constant) and isinstance(reason.value, str) and reason.value.strip()):
-            self.fail(SyntaxError_, call, "io.unsafe() takes one string literal: the reason", advice)
+            raise self.error(SyntaxError_, call, "io.unsafe() takes one string literal: the reason", advice)
         if node.items[0].optional_vars is not None:
-            self.fail(SyntaxError_, node.items[0].optional_vars, "io.unsafe() gives no value", advice)
+            raise self.error(SyntaxError_, node.items[0].optional_vars, "io.unsafe() gives no value", advice)
         self.frame.unsafe += 1
         self.statements(node.body)
         self.frame.unsafe -= 1

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF009 (operand() and its kin are field specifiers, as dataclasses.field is)
 """The operations of the thread-level IR: SSA, with structured control flow, as frozen dataclasses.
 
 Every field of an operation is declared as an operand, a result, an attribute or a region; printer, verifier and passes
@@ -18,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Union
 
 from abi.rules import Rule
@@ -59,9 +59,13 @@ def region() -> Any:
     return dataclasses.field(metadata={"role": "region"})
 
 
-@cache
+_FIELDS: dict[tuple[type, str], tuple[str, ...]] = {}
+
+
 def _fields(kind: type, role: str) -> tuple[str, ...]:
-    return tuple(f.name for f in dataclasses.fields(kind) if f.metadata.get("role") == role)
+    if (kind, role) not in _FIELDS:
+        _FIELDS[kind, role] = tuple(f.name for f in dataclasses.fields(kind) if f.metadata.get("role") == role)
+    return _FIELDS[kind, role]
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,7 +358,7 @@ class Unreachable(Terminator):
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """A kernel parameter, as annotated: ``word`` is Slice, DisjointTensor …; ``disjoint`` ones are written by witness."""
+    """A kernel parameter as annotated: ``word`` is Slice, DisjointTensor …; ``disjoint`` ones take a witness."""
 
     value: Value
     name: str

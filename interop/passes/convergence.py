@@ -14,5 +14,5 @@ def check_convergence(function: Function, uniformity: Uniformity) -> None:
             "simt.barrier() stands where only some threads of the block may arrive; the others would wait for ever",
             barrier.location,
             notes=reason.notes(),
-            help="let all threads reach the barrier: put the condition round the loads and stores, not round the barrier",
+            help="let all threads reach the barrier: put the condition round loads and stores, not round the barrier",
         )

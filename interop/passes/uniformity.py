@@ -9,6 +9,7 @@ The analysis starts from "everything is uniform" and repeats until nothing more 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..errors import Location, Note
@@ -149,9 +150,9 @@ class Uniformity:
         return exits
 
     def _merge(
-        self, results: tuple[Value, ...], arrivals: list[Operation], reason: Reason | None, op: Operation
+        self, results: tuple[Value, ...], arrivals: Sequence[Operation], reason: Reason | None, op: Operation
     ) -> None:
-        """Results where paths meet: divergent if one path brings a divergent value, or threads come by different paths."""
+        """Results where paths meet: divergent if a path brings a divergent value, or threads come by different ones."""
         for index, result in enumerate(results):
             incoming = [a.operands[index] for a in arrivals if index < len(a.operands)]
             cause = self._first(tuple(incoming))
