@@ -120,18 +120,28 @@ class Emitter(Arithmetic):
     def geometry(self, kind: str, axis: int) -> str:
         """A special register as i64; a constant where the block is known."""
         block = self.function.block
-        low, high = _LIMITS[kind][axis]
+        high = _LIMITS[kind][axis][1]
         if block is not None and kind == "block_dim":
             return str(block[axis])
         if block is not None and kind == "thread_index":
             high = block[axis]
             if high == 1:
                 return "0"
-        name = f"llvm.nvvm.read.ptx.sreg.{_SREG[kind]}.{'xyz'[axis]}"
-        self.declare(name, "i32", "")
+        if kind == "thread_index" and block is None:
+            thread, size = self._register(kind, axis), self._register("block_dim", axis)
+            self.declare("llvm.assume", "void", "i1")
+            inside = self.blocks.assign(f"icmp ult i32 {thread}, {size}")
+            self.blocks.add(f"call void @llvm.assume(i1 {inside})")
+            return self.blocks.assign(f"zext nneg i32 {thread} to i64")
+        return self.blocks.assign(f"zext nneg i32 {self._register(kind, axis, high)} to i64")
+
+    def _register(self, kind: str, axis: int, high: int | None = None) -> str:
+        """A special register as i32, with the range that its values have."""
+        low, limit = _LIMITS[kind][axis]
+        high = limit if high is None else high
+        name = self.declare(f"llvm.nvvm.read.ptx.sreg.{_SREG[kind]}.{'xyz'[axis]}", "i32", "")
         bound = high if high < 1 << 31 else high - (1 << 32)
-        register = self.blocks.assign(f"call range(i32 {low}, {bound}) i32 @{name}()")
-        return self.blocks.assign(f"zext nneg i32 {register} to i64")
+        return self.blocks.assign(f"call range(i32 {low}, {bound}) i32 @{name}()")
 
     def on_geometry(self, op: ops.Geometry) -> None:
         self.registers[op.result] = self.geometry(op.kind, op.axis)

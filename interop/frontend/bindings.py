@@ -267,3 +267,24 @@ def accepts(leaf: Leaf, binding: Binding) -> bool:
     return other is not None and (
         other.type == leaf.type or other.weak or (leaf.weak and widens(other.type, leaf.type))
     )
+
+
+def values_of(binding: Binding) -> set[Value]:
+    """The IR values that a binding refers to."""
+    if isinstance(binding, TupleBinding):
+        return {v for item in binding.items for v in values_of(item)}
+    return {binding.value} if isinstance(binding, (Number, WitnessBinding, ArrayBinding)) else set()
+
+
+def escaping(form: Form, outside: set[Value]) -> Form:
+    """`form` for a variable that leaves the region it was assigned in: what is not from outside becomes a plain result."""
+    if isinstance(form, Branches):
+        return Branches(tuple(escaping(item, outside) for item in form.items))
+    if not isinstance(form, Same) or values_of(form.binding) <= outside:
+        return form
+    plain = _plain(form)
+    if isinstance(plain, Branches):
+        return Branches(tuple(escaping(item, outside) for item in plain.items))
+    if isinstance(plain, Leaf):
+        return plain
+    return Clash(describe(form.binding), "gone outside the loop or function that made it")

@@ -14,7 +14,7 @@ from ..ir import ops
 from ..language.functions import DeviceFunction
 from ..language.types import Annotation
 from .annotations import annotation_object
-from .bindings import ArrayBinding, Binding, Clash, Form, Number, ObjectBinding, describe
+from .bindings import ArrayBinding, Binding, Clash, Form, Number, ObjectBinding, describe, escaping, values_of
 from .core import Frame
 from .loops import Loops, assigned_names
 from .source import Source
@@ -86,7 +86,7 @@ class Inlining(Loops):
             if not self.terminated:
                 self.leave(ObjectBinding(None), body[-1])
             block, self.block = self.block, outer
-            form = self._result(frame, node)
+            form = escaping(self._result(frame, node), {v for b in variables.values() for v in values_of(b)})
             if form == frame.result:
                 break
             frame.result, self.dynamic_shared = form, shared

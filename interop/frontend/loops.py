@@ -31,8 +31,10 @@ from .bindings import (
     WitnessBinding,
     default_type,
     describe,
+    escaping,
     form_of,
     same,
+    values_of,
 )
 from .conversion import common, is_integer, literal_fits
 from .core import Exit, Loop
@@ -321,11 +323,13 @@ class Loops(Statements):
         extra: dict[str, Form] = {}
         if endless and loop.breaks:
             used = self._names_read_outside(node)
+            outside = {v for b in entry.variables.values() for v in values_of(b)}
             for name in changed:
                 bindings = [e.variables.get(name, Unassigned(None)) for e in loop.breaks]
                 if name in forms or name not in used or any(isinstance(b, (Unassigned, Clash)) for b in bindings):
                     continue
-                extra[name] = self.join(bindings, [e.assigned_at.get(name) for e in loop.breaks], in_loop=True)
+                form = self.join(bindings, [e.assigned_at.get(name) for e in loop.breaks], in_loop=True)
+                extra[name] = escaping(form, outside)
         return forms, extra
 
     def _names_read_outside(self, node: ast.stmt) -> set[str]:
