@@ -277,7 +277,7 @@ def values_of(binding: Binding) -> set[Value]:
 
 
 def escaping(form: Form, outside: set[Value]) -> Form:
-    """`form` for a variable that leaves the region it was assigned in: what is not from outside becomes a plain result."""
+    """`form` for a variable that leaves its region: what does not come from outside becomes a plain result."""
     if isinstance(form, Branches):
         return Branches(tuple(escaping(item, outside) for item in form.items))
     if not isinstance(form, Same) or values_of(form.binding) <= outside:

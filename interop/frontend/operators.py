@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from abi import SCALARS, Scalar, bool_, f64
+from abi import SCALARS, Scalar, bool_, f64, i64
 
 from ..errors import TypeError_, UnsupportedError
 from ..ir import ops
@@ -121,7 +121,7 @@ class Operators(Core):
             help = f"neither type holds all values of the other: write {both}"
         elif ta is not None and tb is not None:
             unsigned = right if ta.kind == "int" else left
-            target = ta if ta.kind == "int" else tb
+            target = i64 if unsigned_fits_i64(ta, tb) else ta if ta.kind == "int" else tb
             help = (
                 "signed and unsigned integers of these widths have no common type: "
                 f"write io.{target}({ast.unparse(unsigned[1])})"
@@ -368,6 +368,11 @@ class Operators(Core):
 def default_float() -> Scalar:
     """The type in which weak floats are computed at run time: f64, so that nothing is lost before the type is known."""
     return f64
+
+
+def unsigned_fits_i64(left: Scalar, right: Scalar) -> bool:
+    """Whether i64 holds all values of both integer types."""
+    return all(t.kind == "int" or t.bits < 64 for t in (left, right))
 
 
 def _is_float(number: Literal | Number) -> bool:

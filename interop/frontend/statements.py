@@ -180,7 +180,7 @@ class Statements(Calls):
         then, then_exit = self._branch(node.body, before)
         self.frame.assigned_at = assigned_at
         otherwise, else_exit = self._branch(node.orelse, before)
-        location = self.locate(node)
+        location = self.locate(node.test)
         forms = self._merge_branches(before, then_exit, else_exit)
         for block, exit_ in ((then, then_exit), (otherwise, else_exit)):
             if exit_ is not None:

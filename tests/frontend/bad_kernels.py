@@ -1,0 +1,263 @@
+"""Kernels that do not compile, each for one reason. The messages are in ``golden``, under the function's name."""
+
+# ruff: noqa
+# mypy: ignore-errors
+
+import numpy as np
+
+import interop as io
+from interop import simt
+from interop.language import device
+
+TABLE = np.arange(4)
+WEIGHTS = [1.0, 2.0]
+
+
+def write_shifted(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(y) - 1:
+        y[i + 1] = x[i]
+
+
+def write_unpacked(dst: io.DisjointTensor[io.f32, 2]):
+    p = simt.global_index(2)
+    row, col = p
+    dst[row, col] = 1.0
+
+
+def write_thread_index(y: io.DisjointSlice[io.f32]):
+    y[simt.thread_index.x] = 1.0
+
+
+def write_merged(y: io.DisjointSlice[io.f32], n: io.i64):
+    i = simt.global_index()
+    j = i
+    if n > 3:
+        j = i + 1
+    y[j] = 1.0
+
+
+def write_wrong_rank(dst: io.DisjointTensor[io.f32, 2]):
+    i = simt.global_index()
+    dst[i, 0] = 1.0
+
+
+def write_slice(x: io.Slice[io.f32]):
+    x[simt.global_index()] = 1.0
+
+
+def write_pointer(p: io.Out[io.f32]):
+    p[simt.global_index()] = 1.0
+
+
+def read_neighbour(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i > 0:
+        y[i] = y[i - 1]
+
+
+def wrong_block(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(y):
+        y[i] = 0.0
+
+
+wrong_block.contract = {"block": (32, 8)}
+
+
+def barrier_in_branch(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):
+    row = simt.thread_index.y
+    low = row < 4
+    if low:
+        simt.barrier()
+
+
+def barrier_after_return(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i >= len(y):
+        return
+    simt.barrier()
+    y[i] = 0.0
+
+
+def barrier_in_uneven_loop(y: io.DisjointSlice[io.f32]):
+    count = simt.thread_index.x // 2
+    for k in range(count):
+        simt.barrier()
+
+
+def barrier_after_break(x: io.Slice[io.f32]):
+    s = simt.shared(io.f32, 64)
+    for k in range(10):
+        if s[k] > 0.0:
+            break
+        simt.barrier()
+
+
+@device
+def wait_if(flag):
+    if flag:
+        simt.barrier()
+
+
+def barrier_in_device_function(x: io.Slice[io.f32]):
+    wait_if(simt.thread_index.x == 0)
+
+
+def divide_integers(y: io.DisjointSlice[io.f32], n: io.i32):
+    half = n / 2
+
+
+def mix_float_and_int(y: io.DisjointSlice[io.f32], n: io.i32):
+    i = simt.global_index()
+    y[i] = y[i] * n
+
+
+def mix_signs(a: io.u32, b: io.i32):
+    c = a + b
+
+
+def narrow_store(x: io.Slice[io.f64], y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    y[i] = x[i] + 1.0
+
+
+def literal_too_large(y: io.DisjointSlice[io.u8]):
+    y[simt.global_index()] = 300
+
+
+def two_types(y: io.DisjointSlice[io.f32], n: io.i32):
+    i = simt.global_index()
+    if n > 2:
+        v = n
+    else:
+        v = y[i]
+    y[i] = v
+
+
+def type_changes_in_loop(y: io.DisjointSlice[io.f32], x: io.Slice[io.f64]):
+    acc = y[simt.global_index()]
+    for k in range(3):
+        acc = acc + x[k]
+
+
+def maybe_unassigned(y: io.DisjointSlice[io.f32], n: io.i32):
+    if n > 2:
+        v = 1.0
+    y[simt.global_index()] = v
+
+
+def capture_array(y: io.DisjointSlice[io.i64]):
+    y[simt.global_index()] = TABLE[0]
+
+
+def capture_list(y: io.DisjointSlice[io.f32]):
+    y[simt.global_index()] = WEIGHTS[0]
+
+
+def undefined_name(y: io.DisjointSlice[io.f32]):
+    y[simt.global_index()] = missing + 1.0
+
+
+def comprehension(y: io.DisjointSlice[io.f32]):
+    values = [k for k in range(3)]
+
+
+def exception(y: io.DisjointSlice[io.f32]):
+    try:
+        y[simt.global_index()] = 1.0
+    except ValueError:
+        pass
+
+
+def no_annotation(x, y: io.DisjointSlice[io.f32]):
+    pass
+
+
+def python_int(n: int):
+    pass
+
+
+def star_arguments(*xs: io.Slice[io.f32]):
+    pass
+
+
+def returns_value(y: io.DisjointSlice[io.f32]):
+    return y[0]
+
+
+@device
+def factorial(n):
+    if n < 2:
+        return 1
+    return n * factorial(n - 1)
+
+
+def recursion(y: io.DisjointSlice[io.i32]):
+    y[simt.global_index()] = factorial(y[simt.global_index()])
+
+
+@device
+def sometimes(n):
+    if n > 2:
+        return n
+
+
+def device_without_value(y: io.DisjointSlice[io.i32]):
+    i = simt.global_index()
+    y[i] = sometimes(y[i])
+
+
+def helper(x):
+    return x
+
+
+def plain_function(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    y[i] = helper(y[i])
+
+
+def numpy_function(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    y[i] = np.sqrt(y[i])
+
+
+def wrong_rank_read(x: io.Tensor[io.f32, 2], y: io.DisjointSlice[io.f32]):
+    y[simt.global_index()] = x[0]
+
+
+def negative_index(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):
+    y[simt.global_index()] = x[-1]
+
+
+def float_index(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32], t: io.f32):
+    y[simt.global_index()] = x[t]
+
+
+def and_of_numbers(y: io.DisjointSlice[io.f32], n: io.i32, m: io.i32):
+    if n and m:
+        pass
+
+
+def bad_rule(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):
+    pass
+
+
+bad_rule.contract = {"requires": ["len(x) >= len(z)"]}
+
+
+def unsafe_without_reason(p: io.Out[io.f32]):
+    with io.unsafe():
+        p[0] = 1.0
+
+
+def shared_of_runtime_shape(x: io.Slice[io.f32]):
+    s = simt.shared(io.f32, len(x))
+
+
+def pointer_length(p: io.In[io.f32], y: io.DisjointSlice[io.f32]):
+    y[simt.global_index()] = io.f32(len(p))
+
+
+def ünïcode(y: io.DisjointSlice[io.f32]):
+    größe = 1.0 if y[0] > 0.0 else None
