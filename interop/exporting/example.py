@@ -1,0 +1,150 @@
+"""Stored examples: inputs, and the outputs that the receiver's machine must reproduce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+import abi
+
+Array = NDArray[Any]
+
+
+class ExportableKernel(Protocol):
+    """What exporting asks of a kernel: its name and its program. Every kernel of the launch layer has both."""
+
+    name: str
+
+    def program(self) -> abi.Program: ...
+
+
+@dataclass(frozen=True)
+class Example:
+    """Arguments for one call of a kernel, and what the arrays that it writes hold afterwards.
+
+    Without `expected`, the kernel itself is called on copies of the arguments when it is exported. `expected` gives the
+    written arrays in the order of the parameters. A receiver's CPU device must then reproduce what a kernel computed to
+    the last bit; on a GPU, and against given values, `rtol` and `atol` hold, which default to a few units of the
+    element type's precision.
+
+    >>> Example(saxpy, (x, y, 2.0))  # doctest: +SKIP
+    """
+
+    kernel: ExportableKernel
+    arguments: Sequence[Any]
+    expected: Sequence[Array] | None = None
+    rtol: float | None = None
+    atol: float | None = None
+
+
+@dataclass(frozen=True)
+class StoredArgument:
+    """One argument of an example. Scalars have no `expected`; arrays that are only read neither."""
+
+    param: abi.Param
+    value: Any
+    expected: Array | None = None
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+@dataclass(frozen=True)
+class StoredExample:
+    """An example with its results, ready to be written. ``exact_on_cpu``: computed, not given."""
+
+    kernel: abi.Kernel
+    arguments: tuple[StoredArgument, ...]
+    exact_on_cpu: bool
+
+
+_TOLERANCES = {"f16": (2e-3, 1e-4), "bf16": (2e-2, 1e-3), "f32": (1e-5, 1e-6), "f64": (1e-12, 1e-14)}
+
+
+def store(example: Example, kernel: abi.Kernel) -> StoredExample:
+    """`example` with its results; :class:`abi.Error` where its arguments do not fit the kernel."""
+    params = kernel.visible_params
+    if len(example.arguments) != len(params):
+        raise abi.ArgumentTypeError(
+            f"an example of {kernel.name} has {len(example.arguments)} arguments; the kernel takes {len(params)}"
+        )
+    inputs = [_prepare(kernel, p, v) for p, v in zip(params, example.arguments)]
+    results = _results(example, kernel, inputs)
+    stored = []
+    for param, value in zip(params, inputs):
+        expected = results.get(param.name)
+        rtol, atol = _tolerance(example, param)
+        stored.append(StoredArgument(param, value, expected, rtol, atol))
+    return StoredExample(kernel, tuple(stored), example.expected is None and example.rtol is None and example.atol is None)
+
+
+def element_of(param: abi.Param) -> abi.Scalar | None:
+    """The element type of an array parameter."""
+    type_ = param.type
+    if isinstance(type_, abi.Pointer):
+        return type_.pointee
+    return type_.element if isinstance(type_, (abi.Slice, abi.Tensor)) else None
+
+
+def _prepare(kernel: abi.Kernel, param: abi.Param, value: Any) -> Any:
+    """A private, contiguous copy of an array; a scalar as it is."""
+    what = f"an example of {kernel.name}: {param.name}"
+    if isinstance(param.type, abi.Scalar):
+        if isinstance(value, np.ndarray) and value.ndim:
+            raise abi.ArgumentTypeError(f"{what} is {param.type}, and the example has an array for it")
+        return value
+    if isinstance(param.type, abi.Bytes):
+        data = bytes(value)
+        if len(data) != param.type.size:
+            raise abi.ArgumentTypeError(f"{what} has {len(data)} bytes, not {param.type.size}")
+        return data
+    if not isinstance(value, np.ndarray):
+        raise abi.ArgumentTypeError(f"{what} must be a NumPy array, not {type(value).__name__}")
+    element, rank = element_of(param), param.type.rank if isinstance(param.type, abi.Tensor) else None
+    if element and not _same_element(value.dtype, element):
+        raise abi.ArgumentTypeError(f"{what} has elements of {value.dtype}, not {element}")
+    if rank is not None and value.ndim != rank:
+        raise abi.ArgumentTypeError(f"{what} has {value.ndim} dimensions, not {rank}")
+    return np.array(value, copy=True, order="C")
+
+
+def _same_element(dtype: np.dtype[Any], element: abi.Scalar) -> bool:
+    names = {"bool": "bool", "bf16": "bfloat16"}
+    kinds = {"int": "int", "uint": "uint", "float": "float"}
+    expected = names.get(element.name) or f"{kinds[element.kind]}{element.bits}"
+    return dtype.name == expected or (element.name == "bf16" and dtype.name == "uint16")
+
+
+def _results(example: Example, kernel: abi.Kernel, inputs: Sequence[Any]) -> dict[str, Array]:
+    written = [p.name for p in kernel.visible_params if p.access.writes and not isinstance(p.type, (abi.Scalar, abi.Bytes))]
+    if example.expected is not None:
+        if len(example.expected) != len(written):
+            raise abi.ArgumentTypeError(
+                f"an example of {kernel.name} has {len(example.expected)} expected arrays; the kernel writes "
+                f"{len(written)}: {', '.join(written)}"
+            )
+        results = {name: np.ascontiguousarray(value) for name, value in zip(written, example.expected)}
+    else:
+        if not callable(example.kernel):
+            raise abi.ArgumentTypeError(f"an example of {kernel.name} needs expected=: the kernel cannot be called here")
+        call: Callable[..., Any] = example.kernel
+        copies = [np.array(v, copy=True, order="C") if isinstance(v, np.ndarray) else v for v in inputs]
+        call(*copies)
+        results = {p.name: copy for p, copy in zip(kernel.visible_params, copies) if p.name in written}
+    for param, value in zip(kernel.visible_params, inputs):
+        found = results.get(param.name)
+        if found is not None and (found.shape != value.shape or found.dtype != value.dtype):
+            raise abi.ArgumentTypeError(
+                f"an example of {kernel.name}: {param.name} is {value.dtype}{list(value.shape)}, and what is expected "
+                f"{found.dtype}{list(found.shape)}"
+            )
+    return results
+
+
+def _tolerance(example: Example, param: abi.Param) -> tuple[float, float]:
+    element = element_of(param)
+    rtol, atol = _TOLERANCES.get(element.name if element else "", (0.0, 0.0))
+    return (rtol if example.rtol is None else example.rtol, atol if example.atol is None else example.atol)

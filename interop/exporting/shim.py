@@ -1,0 +1,31 @@
+"""Where the C runtime's files are: the wheel's copy, or the checkout's ``cpp_shim``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import abi
+
+
+def shim_path() -> Path:
+    """The folder that holds ``include``, ``src``, ``cmake`` and ``templates``.
+
+    >>> (shim_path() / "include" / "interop" / "types.h").is_file()
+    True
+    """
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "_shim", package.parent / "cpp_shim"):
+        if (folder / "include" / "interop" / "types.h").is_file():
+            return folder
+    raise abi.Error(
+        f"the C runtime's sources are neither in {package / '_shim'} nor in {package.parent / 'cpp_shim'}; "
+        "reinstall kernel-interop"
+    )
+
+
+def template(name: str, **values: str) -> str:
+    """The text of ``templates/name`` with each ``@KEY@`` replaced; a key without a value is an error of ours."""
+    text = (shim_path() / "templates" / name).read_text(encoding="utf-8")
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", value)
+    return text

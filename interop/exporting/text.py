@@ -1,0 +1,95 @@
+"""Small printers for C: strings, comments, numbers, wrapped argument lists."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+
+COLUMNS = 120
+
+
+def c_string(text: str) -> str:
+    r"""`text` as a C string literal in ASCII.
+
+    >>> c_string('a "b" ??/')
+    '"a \\"b\\" ?\\?/"'
+    """
+    out = []
+    for byte in text.encode("utf-8"):
+        char = chr(byte)
+        if char in '"\\':
+            out.append("\\" + char)
+        elif char == "\n":
+            out.append("\\n")
+        elif 32 <= byte < 127:
+            out.append(char)
+        else:
+            out.append(f"\\{byte:03o}")
+    return '"' + "".join(out).replace("??", "?\\?") + '"'
+
+
+def comment_text(text: str) -> str:
+    """`text` made safe for the inside of a block comment."""
+    return text.replace("*/", "* /").replace("/*", "/ *").rstrip("\\")
+
+
+def doc_comment(lines: Sequence[str], indent: str = "") -> str:
+    """A Doxygen comment of `lines`."""
+    safe = [comment_text(line) for line in lines]
+    body = [f"{indent} * {line}".rstrip() for line in safe]
+    return "\n".join([f"{indent}/**", *body, f"{indent} */"])
+
+
+def wrapped(text: str, width: int = COLUMNS - 6) -> list[str]:
+    """The paragraphs of `text`, each line of at most `width` columns; lines that already fit stay as they are."""
+    result: list[str] = []
+    for line in text.splitlines():
+        result += [line.rstrip()] if len(line) <= width else textwrap.wrap(line, width)
+    return result
+
+
+def call(head: str, arguments: Sequence[str], tail: str) -> str:
+    """``head(arguments)tail`` with the arguments filled into lines under the opening parenthesis, as clang-format does.
+
+    >>> call("int f", ["int a", "int b"], ";")
+    'int f(int a, int b);'
+    """
+    line = f"{head}("
+    column = len(line.rsplit("\n", 1)[-1])
+    lines, indent = [], " " * column
+    for index, argument in enumerate(arguments):
+        last = index == len(arguments) - 1
+        piece = argument + (f"){tail}" if last else ",")
+        if line.strip() and not line.endswith("(") and len(line) + 1 + len(piece) > COLUMNS:
+            lines.append(line)
+            line = indent + piece
+        else:
+            line += piece if line.endswith("(") or line == indent else " " + piece
+    if not arguments:
+        line += f"){tail}"
+    return "\n".join([*lines, line])
+
+
+def float_literal(value: float, is_f32: bool) -> str:
+    """`value` as a C11 and C++17 expression: the shortest decimal that a compiler reads back as the same number.
+
+    >>> float_literal(0.1, True), float_literal(float("-inf"), False)
+    ('0.1f', '-INFINITY')
+    """
+    if math.isnan(value):
+        return "NAN"
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return f"{np.float32(value)!s}f" if is_f32 else repr(value)
+
+
+def integer_literal(value: int) -> str:
+    """`value` as a C expression of a type wide enough for it."""
+    if value == -(1 << 63):
+        return "(-INT64_C(9223372036854775807) - 1)"
+    if value > (1 << 63) - 1:
+        return f"UINT64_C({value})"
+    return str(value) if -(1 << 31) < value < 1 << 31 else f"INT64_C({value})"
