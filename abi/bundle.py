@@ -115,12 +115,13 @@ def _read_file(path: Path, limit: int) -> bytes:
         if path.is_symlink():
             raise BundleError(f"{path} is a link; a bundle holds its own files") from None
         raise BundleError(f"{path}: cannot be read: {_reason(error)}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+        os.close(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise BundleError(f"{path} is not a regular file")
-        if status.st_size > limit:
-            raise BundleError(f"{path} has {status.st_size} bytes, more than the {limit} that are allowed here")
+        raise BundleError(f"{path} has {status.st_size} bytes, more than the {limit} that are allowed here")
+    with os.fdopen(descriptor, "rb") as file:
         return file.read()
 
 
