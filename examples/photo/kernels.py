@@ -27,7 +27,7 @@ def edges(src: io.Tensor[io.f32, 2], dst: io.DisjointTensor[io.f32, 2]):
     height, width = dst.shape
     p = simt.global_index(2)
     row, col = p
-    y, x = simt.thread_index(2)
+    y, x = simt.thread_index.y, simt.thread_index.x
     top, left = row - y - 1, col - x - 1
     for k in range(y * COLUMNS + x, (ROWS + 2) * (COLUMNS + 2), ROWS * COLUMNS):
         r, c = k // (COLUMNS + 2), k % (COLUMNS + 2)
