@@ -37,6 +37,9 @@ __all__ = [
     "block_rule",
     "c_expression",
     "check_block",
+    "default_block",
+    "resolve_launch",
+    "ResolvedLaunch",
     "check_requirements",
     "contract_message",
     "contract_message_parts",
@@ -345,6 +348,56 @@ def _derive(kernel: Kernel, what: str, rule: Rule, env: Environment, limits: tup
         message = derived_message(kernel.name, what, rule.text, problem, values)
         raise ContractError(message, kernel=kernel.name, rule=rule.text, values=values)
     return value
+
+
+@dataclass(frozen=True)
+class ResolvedLaunch:
+    """A launch whose contract holds: hidden parameters, block and grid in the environment; shared memory in bytes."""
+
+    environment: Environment
+    shared: int
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        return self.environment.grid
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        return self.environment.block
+
+
+def resolve_launch(
+    kernel: Kernel,
+    arguments: Mapping[str, ArrayValue | int | float | bool],
+    *,
+    block: tuple[int, int, int] | None = None,
+    grid: tuple[int, int, int] | None = None,
+    shared: int | None = None,
+) -> ResolvedLaunch:
+    """Everything that a launch layer derives and checks, in the order of every host language: block, hidden parameters,
+    grid, shared memory, requirements. What the caller gives explicitly is checked and not derived.
+
+    >>> from abi import Block, Launch, Slice, f32
+    >>> launch = Launch(Block(BlockKind.EXACT, (256, 1, 1)), ("ceil_div(len(y), block.x)",))
+    >>> kernel = Kernel("fill", "fill", "python", (Param("y", Slice(f32)),), launch)
+    >>> resolve_launch(kernel, {"y": ArrayValue(0, (1000,), (1,), 4)}).grid
+    (4, 1, 1)
+    """
+    chosen = default_block(kernel) if block is None else block
+    check_block(kernel, chosen)
+    env = bind_hidden(kernel, Environment(arguments, chosen))
+    env = replace(env, grid=evaluate_grid(kernel, env) if grid is None else grid)
+    size = evaluate_shared(kernel, env) if shared is None else shared
+    check_requirements(kernel, env)
+    return ResolvedLaunch(env, size)
+
+
+def default_block(kernel: Kernel) -> tuple[int, int, int]:
+    """The block of a call that gives none: the exact one, the bound, or the multiple."""
+    block = kernel.launch.block
+    if block.kind is BlockKind.ANY:
+        raise ArgumentTypeError(f"{kernel.name}: its description has no block rule, so the call must give a block")
+    return block.dims
 
 
 def block_rule(kernel: Kernel) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -43,11 +44,13 @@ from abi.rules import (
     check_requirements,
     contract_message,
     contract_message_parts,
+    default_block,
     evaluate_fills,
     evaluate_grid,
     evaluate_shared,
     mentions_length,
     parse,
+    resolve_launch,
     rules_of,
     split_grid,
     with_implied,
@@ -421,6 +424,44 @@ def test_bool_and_pointer_parameters_can_be_filled() -> None:
     params = (Param("x", Slice(f32)), Param("big", bool_, fill="len(x) > 2"), Param("scratch", Pointer(), fill="0"))
     made = Kernel("f", "f", "c", params)
     assert evaluate_fills(made, environment(x=3)) == {"big": 1, "scratch": 0}
+
+
+def test_resolving_a_launch() -> None:
+    arguments = environment().arguments
+    launch = resolve_launch(kernel(), arguments)
+    assert (launch.block, launch.grid, launch.shared) == ((256, 1, 1), (4, 1, 1), 1024)
+    assert launch.environment.arguments["n"] == 1000
+    explicit = resolve_launch(kernel(), arguments, block=(256, 1, 1), grid=(9, 1, 1), shared=0)
+    assert (explicit.grid, explicit.shared) == ((9, 1, 1), 0)
+
+
+def test_an_explicit_launch_is_checked_as_well() -> None:
+    """Two dimensions for a kernel that writes through a one-dimensional witness."""
+    arguments = environment().arguments
+    with pytest.raises(ContractError, match=r"saxpy: requires grid\.y == 1, but grid\.y = 2"):
+        resolve_launch(kernel(), arguments, grid=(4, 2, 1))
+    with pytest.raises(ContractError, match=r"saxpy: requires block == \(256, 1, 1\), but block = \(16, 16, 1\)"):
+        resolve_launch(kernel(), arguments, block=(16, 16, 1))
+
+
+def test_problems_come_in_the_order_of_every_language() -> None:
+    too_long = environment(x=1, y=2**32).arguments
+
+    def first_words(arguments: Mapping[str, object], **given: tuple[int, int, int]) -> str:
+        with pytest.raises(ContractError) as caught:
+            resolve_launch(kernel(), arguments, **given)  # type: ignore[arg-type]
+        return str(caught.value)
+
+    assert first_words(too_long, block=(1, 1, 1)).startswith("saxpy: requires block")
+    assert first_words(too_long).startswith("saxpy: n = len(y) does not fit")
+    assert first_words(environment(x=1, y=3).arguments).startswith("saxpy: requires len(x)")
+
+
+def test_a_block_that_nobody_gives() -> None:
+    assert default_block(kernel(launch=Launch(Block(BlockKind.UP_TO, (512, 1, 1))))) == (512, 1, 1)
+    assert default_block(kernel(launch=Launch(Block(BlockKind.MULTIPLE_OF, (32, 1, 1))))) == (32, 1, 1)
+    with pytest.raises(ArgumentTypeError, match="the call must give a block"):
+        resolve_launch(kernel(launch=Launch()), environment().arguments)
 
 
 def test_implied_requirements() -> None:
