@@ -189,8 +189,7 @@ static interop_status read_device(interop_module *module)
         INTEROP_TRY(attribute(cuda->driver, who, cuda->device, DRIVER_MAX_GRID_DIM_X + axis, &limits->grid[axis]));
     }
     INTEROP_TRY(attribute(cuda->driver, who, cuda->device, DRIVER_MAX_THREADS_PER_BLOCK, &limits->threads));
-    INTEROP_TRY(
-        attribute(cuda->driver, who, cuda->device, DRIVER_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &limits->shared));
+    INTEROP_TRY(attribute(cuda->driver, who, cuda->device, DRIVER_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &limits->shared));
     INTEROP_TRY(attribute(cuda->driver, who, cuda->device, DRIVER_COMPUTE_CAPABILITY_MAJOR, &major));
     INTEROP_TRY(attribute(cuda->driver, who, cuda->device, DRIVER_COMPUTE_CAPABILITY_MINOR, &minor));
     INTEROP_TRY(attribute(cuda->driver, who, cuda->device, DRIVER_PAGEABLE_MEMORY_ACCESS, &reaches));

@@ -101,7 +101,7 @@ static interop_status status_of(driver_result result)
         return INTEROP_ERROR_EXECUTION;
     default:
         return result >= DRIVER_HARDWARE_STACK_ERROR && result <= DRIVER_LAUNCH_FAILED ? INTEROP_ERROR_EXECUTION
-                                                                                      : INTEROP_ERROR_DEVICE;
+                                                                                       : INTEROP_ERROR_DEVICE;
     }
 }
 

@@ -14,48 +14,48 @@ typedef struct CUmod_st *driver_module;
 typedef struct CUfunc_st *driver_function;
 
 enum { /* CUresult */
-    DRIVER_SUCCESS = 0,
-    DRIVER_INVALID_VALUE = 1,
-    DRIVER_OUT_OF_MEMORY = 2,
-    DRIVER_NO_BINARY_FOR_GPU = 209,
-    DRIVER_INVALID_PTX = 218,
-    DRIVER_UNSUPPORTED_PTX_VERSION = 222,
-    DRIVER_NOT_FOUND = 500,
-    DRIVER_ILLEGAL_ADDRESS = 700,
-    DRIVER_ASSERT = 710,
-    DRIVER_HARDWARE_STACK_ERROR = 714,
-    DRIVER_LAUNCH_FAILED = 719
+       DRIVER_SUCCESS = 0,
+       DRIVER_INVALID_VALUE = 1,
+       DRIVER_OUT_OF_MEMORY = 2,
+       DRIVER_NO_BINARY_FOR_GPU = 209,
+       DRIVER_INVALID_PTX = 218,
+       DRIVER_UNSUPPORTED_PTX_VERSION = 222,
+       DRIVER_NOT_FOUND = 500,
+       DRIVER_ILLEGAL_ADDRESS = 700,
+       DRIVER_ASSERT = 710,
+       DRIVER_HARDWARE_STACK_ERROR = 714,
+       DRIVER_LAUNCH_FAILED = 719
 };
 
 enum { /* CUdevice_attribute */
-    DRIVER_MAX_THREADS_PER_BLOCK = 1,
-    DRIVER_MAX_BLOCK_DIM_X = 2, /* y and z follow */
-    DRIVER_MAX_GRID_DIM_X = 5,  /* y and z follow */
-    DRIVER_MAX_SHARED_MEMORY_PER_BLOCK = 8,
-    DRIVER_COMPUTE_CAPABILITY_MAJOR = 75,
-    DRIVER_COMPUTE_CAPABILITY_MINOR = 76,
-    DRIVER_PAGEABLE_MEMORY_ACCESS = 88,
-    DRIVER_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
+       DRIVER_MAX_THREADS_PER_BLOCK = 1,
+       DRIVER_MAX_BLOCK_DIM_X = 2, /* y and z follow */
+       DRIVER_MAX_GRID_DIM_X = 5,  /* y and z follow */
+       DRIVER_MAX_SHARED_MEMORY_PER_BLOCK = 8,
+       DRIVER_COMPUTE_CAPABILITY_MAJOR = 75,
+       DRIVER_COMPUTE_CAPABILITY_MINOR = 76,
+       DRIVER_PAGEABLE_MEMORY_ACCESS = 88,
+       DRIVER_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
 };
 
 enum { /* CUfunction_attribute */
-    DRIVER_FUNCTION_MAX_THREADS = 0,
-    DRIVER_FUNCTION_SHARED_SIZE = 1,
-    DRIVER_FUNCTION_MAX_DYNAMIC_SHARED_SIZE = 8
+       DRIVER_FUNCTION_MAX_THREADS = 0,
+       DRIVER_FUNCTION_SHARED_SIZE = 1,
+       DRIVER_FUNCTION_MAX_DYNAMIC_SHARED_SIZE = 8
 };
 
 enum { /* CUjit_option */
-    DRIVER_JIT_INFO_LOG_BUFFER = 3,
-    DRIVER_JIT_INFO_LOG_BUFFER_SIZE = 4,
-    DRIVER_JIT_ERROR_LOG_BUFFER = 5,
-    DRIVER_JIT_ERROR_LOG_BUFFER_SIZE = 6
+       DRIVER_JIT_INFO_LOG_BUFFER = 3,
+       DRIVER_JIT_INFO_LOG_BUFFER_SIZE = 4,
+       DRIVER_JIT_ERROR_LOG_BUFFER = 5,
+       DRIVER_JIT_ERROR_LOG_BUFFER_SIZE = 6
 };
 
 enum { /* CUpointer_attribute, CUmemorytype */
-    DRIVER_POINTER_MEMORY_TYPE = 2,
-    DRIVER_POINTER_IS_MANAGED = 8,
-    DRIVER_POINTER_DEVICE_ORDINAL = 9,
-    DRIVER_MEMORY_TYPE_DEVICE = 2
+       DRIVER_POINTER_MEMORY_TYPE = 2,
+       DRIVER_POINTER_IS_MANAGED = 8,
+       DRIVER_POINTER_DEVICE_ORDINAL = 9,
+       DRIVER_MEMORY_TYPE_DEVICE = 2
 };
 
 /* Name here, name in the library, parameters. */
@@ -85,8 +85,7 @@ enum { /* CUpointer_attribute, CUmemorytype */
     X(memory_free, "cuMemFree_v2", (driver_address address))                                                           \
     X(copy_to_device, "cuMemcpyHtoDAsync_v2",                                                                          \
       (driver_address to, const void *from, size_t bytes, interop_stream stream))                                      \
-    X(copy_to_host, "cuMemcpyDtoHAsync_v2",                                                                            \
-      (void *to, driver_address from, size_t bytes, interop_stream stream))                                            \
+    X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *to, driver_address from, size_t bytes, interop_stream stream))      \
     X(stream_synchronize, "cuStreamSynchronize", (interop_stream stream))                                              \
     X(launch, "cuLaunchKernel",                                                                                        \
       (driver_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,                  \

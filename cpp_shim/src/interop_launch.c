@@ -181,9 +181,8 @@ interop_status runtime_check_block(interop_launch *launch, interop_block_kind ki
         snprintf(rule, sizeof rule, "block.x * block.y * block.z <= %" PRIu64, (uint64_t)x * y * z);
     else
         snprintf(rule, sizeof rule, "block.x %% %u == 0", (unsigned)x);
-    return runtime_fail(INTEROP_ERROR_CONTRACT,
-                        "%s: requires %s, but block = (%" PRId64 ", %" PRId64 ", %" PRId64 ")", launch->kernel->name,
-                        rule, block[0], block[1], block[2]);
+    return runtime_fail(INTEROP_ERROR_CONTRACT, "%s: requires %s, but block = (%" PRId64 ", %" PRId64 ", %" PRId64 ")",
+                        launch->kernel->name, rule, block[0], block[1], block[2]);
 }
 
 interop_status runtime_no_grid(const interop_launch *launch)
@@ -214,10 +213,9 @@ interop_status runtime_check_limits(const interop_launch *launch)
         return runtime_fail(INTEROP_ERROR_ARGUMENT_RANGE, "%s: a block has %" PRId64 " threads; the limit is %u", name,
                             launch->block[0] * launch->block[1] * launch->block[2], (unsigned)threads);
     if (launch->shared > (int64_t)limits->shared - (int64_t)static_shared)
-        return runtime_fail(INTEROP_ERROR_ARGUMENT_RANGE,
-                            "%s: a block needs %" PRId64 " bytes of shared memory (%u static, %" PRId64
-                            " dynamic); the limit is %u",
-                            name, launch->shared + static_shared, (unsigned)static_shared, launch->shared,
-                            (unsigned)limits->shared);
+        return runtime_fail(
+            INTEROP_ERROR_ARGUMENT_RANGE,
+            "%s: a block needs %" PRId64 " bytes of shared memory (%u static, %" PRId64 " dynamic); the limit is %u",
+            name, launch->shared + static_shared, (unsigned)static_shared, launch->shared, (unsigned)limits->shared);
     return INTEROP_OK;
 }

@@ -104,7 +104,8 @@ static interop_status cpu_launch(const interop_launch *launch, const void *param
     const uint32_t grid[3] = {(uint32_t)launch->grid[0], (uint32_t)launch->grid[1], (uint32_t)launch->grid[2]};
     const uint32_t block[3] = {(uint32_t)launch->block[0], (uint32_t)launch->block[1], (uint32_t)launch->block[2]};
     interop_cpu_error error = {0, {0, 0, 0}, {0, 0, 0}, ""};
-    int32_t status = INTEROP_SYM(cpu_launch)(object, params, param_bytes, grid, block, (uint32_t)launch->shared, 0, &error);
+    int32_t status =
+        INTEROP_SYM(cpu_launch)(object, params, param_bytes, grid, block, (uint32_t)launch->shared, 0, &error);
     if (status == 0)
         return INTEROP_OK;
     error.message[sizeof error.message - 1] = '\0';
@@ -120,10 +121,11 @@ static interop_status header_mismatch(const interop_bundle *bundle, const char *
     while (*header && *library) {
         const int header_line = (int)strcspn(header, "\n"), library_line = (int)strcspn(library, "\n");
         if (header_line != library_line || strncmp(header, library, (size_t)header_line))
-            return runtime_fail(INTEROP_ERROR_ABI_MISMATCH,
-                                "%s: the program was compiled with another version's header; the header says\n    %.*s\n"
-                                "the library says\n    %.*s",
-                                bundle->name, header_line, header, library_line, library);
+            return runtime_fail(
+                INTEROP_ERROR_ABI_MISMATCH,
+                "%s: the program was compiled with another version's header; the header says\n    %.*s\n"
+                "the library says\n    %.*s",
+                bundle->name, header_line, header, library_line, library);
         header += header_line + (header[header_line] == '\n');
         library += library_line + (library[library_line] == '\n');
     }

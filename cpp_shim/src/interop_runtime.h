@@ -57,11 +57,12 @@ typedef struct interop_bundle {
     uint32_t level_count;      /* 0: built without CPU objects */
 } interop_bundle;
 
-/* What a device allows. On the CPU device these are CUDA's own numbers, so that a launch fails on both or on neither. */
+/* What a device allows. On the CPU device these are CUDA's own numbers, so that a launch fails on both or on neither.
+ */
 typedef struct interop_limits {
     uint32_t grid[3], block[3];
-    uint32_t threads;          /* of a block */
-    uint32_t shared;           /* bytes of a block, static and dynamic together */
+    uint32_t threads; /* of a block */
+    uint32_t shared;  /* bytes of a block, static and dynamic together */
 } interop_limits;
 
 struct interop_module {
@@ -69,9 +70,9 @@ struct interop_module {
     interop_device device;
     interop_limits limits;
     char device_name[160];
-    char note[320];                  /* why BEST did not take CUDA, or empty */
-    uint32_t level;                  /* CPU: index of the level in use */
-    struct interop_cuda *cuda;       /* CUDA: the rest */
+    char note[320];            /* why BEST did not take CUDA, or empty */
+    uint32_t level;            /* CPU: index of the level in use */
+    struct interop_cuda *cuda; /* CUDA: the rest */
 };
 
 /* ---- Life of a module ---- */

@@ -16,7 +16,7 @@ _ACCESS = {abi.Access.IN: "read", abi.Access.OUT: "written", abi.Access.INOUT: "
 def c_header(name: str, version: str, interface_hash: str, models: Sequence[KernelModel]) -> str:
     """The text of ``NAME.h``."""
     return template(
-        "bundle.h.in",
+        "templates/bundle.h.in",
         **api_functions(name, f"{name.upper()}_API ", ";"),
         NAME=name,
         UPPER=name.upper(),

@@ -24,7 +24,7 @@ _BLOCK = {
 def c_source(name: str, models: Sequence[KernelModel]) -> str:
     """The text of ``src/NAME.c``."""
     kernels = "\n".join(_kernel(name, model) for model in models)
-    return template("bundle.c.in", NAME=name, KERNELS=kernels, **api_functions(name, "", ""))
+    return template("templates/bundle.c.in", NAME=name, KERNELS=kernels, **api_functions(name, "", ""))
 
 
 def _kernel(name: str, model: KernelModel) -> str:
@@ -155,7 +155,7 @@ def images_source(
     """The text of ``src/NAME_images.c``. `objects` are ordered by level, best first."""
     levels = [o.level for o in objects]
     return template(
-        "bundle_images.c.in",
+        "templates/bundle_images.c.in",
         NAME=name,
         UPPER=name.upper(),
         DATA="\n".join(_image_data(index, image) for index, image in enumerate(images)),

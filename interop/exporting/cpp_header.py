@@ -13,7 +13,7 @@ from .text import call, doc_comment
 def cpp_header(name: str, version: str, models: Sequence[KernelModel]) -> str:
     """The text of ``NAME.hpp``."""
     kernels = "\n".join(_member(name, model) for model in models)
-    return template("bundle.hpp.in", NAME=name, UPPER=name.upper(), VERSION=version, KERNELS=kernels)
+    return template("templates/bundle.hpp.in", NAME=name, UPPER=name.upper(), VERSION=version, KERNELS=kernels)
 
 
 def _member(name: str, model: KernelModel) -> str:

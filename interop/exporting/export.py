@@ -12,6 +12,7 @@ from pathlib import Path
 
 import abi
 from abi.bundle import write as write_bundle
+from abi.checks import check_kernel
 from abi.rules import with_implied
 from abi.verify import verify
 
@@ -108,6 +109,7 @@ def _programs(kernels: Sequence[ExportableKernel]) -> list[abi.Program]:
             raise abi.Error(f"{item!r} is not a kernel; decorate the function, or take it from a loaded module")
         program = item.program()
         kernel = with_implied(replace(program.kernel, name=item.name))
+        check_kernel(kernel)
         for image in program.images:
             if image.kind in (abi.ImageKind.PTX, abi.ImageKind.CUBIN):
                 verify(kernel, image)
@@ -180,13 +182,13 @@ def _build_files(name: str, version: str, models: Sequence[KernelModel], objects
     sources = "\n".join(f"  {path}" for path in _shim_files() if path.endswith(".c"))
     symbols = "".join(f"    {name}_{m.name}; {name}_{m.name}_ex;\n" for m in models).rstrip("\n")
     paths = "\n".join(f"      ${{CMAKE_CURRENT_SOURCE_DIR}}/{path}" for path in objects)
-    package_config = template("bundle.pc.in", **values).replace("%", "@")
+    package_config = template("cmake/bundle.pc.in", **values).replace("%", "@")
     return {
-        "CMakeLists.txt": template("CMakeLists.txt.in", SOURCES=sources, OBJECTS=paths, **values),
-        f"cmake/{name}Config.cmake": template("Config.cmake.in", **values),
-        f"cmake/{name}ConfigVersion.cmake": template("ConfigVersion.cmake.in", **values),
+        "CMakeLists.txt": template("cmake/CMakeLists.txt.in", SOURCES=sources, OBJECTS=paths, **values),
+        f"cmake/{name}Config.cmake": template("cmake/Config.cmake.in", **values),
+        f"cmake/{name}ConfigVersion.cmake": template("cmake/ConfigVersion.cmake.in", **values),
         f"{name}.pc.in": package_config,
-        f"src/{name}.map": template("bundle.map.in", KERNELS=symbols, **values),
+        f"src/{name}.map": template("templates/bundle.map.in", KERNELS=symbols, **values),
     }
 
 

@@ -57,7 +57,7 @@ def main_source(name: str, models: Sequence[KernelModel], examples: Sequence[Sto
     text = "\n".join(functions)
     helpers = (_READ if "read<" in text else "") + (_SHOW if "show(" in text else "")
     calls = "".join(f"    {m.name}(m);\n" for m in models)
-    return template("main.cpp.in", NAME=name, HELPERS=helpers, KERNELS=text, CALLS=calls)
+    return template("templates/main.cpp.in", NAME=name, HELPERS=helpers, KERNELS=text, CALLS=calls)
 
 
 def _function(name: str, model: KernelModel, stored: tuple[int, StoredExample] | None) -> str:

@@ -15,7 +15,7 @@ def readme(name: str, version: str, models: Sequence[KernelModel], has_cpu: bool
         arguments = ", ".join(a.c_declaration for a in model.visible)
         rows.append(f"| `{model.name}` | `({arguments})` |")
     return template(
-        "README.md.in",
+        "templates/README.md.in",
         NAME=name,
         VERSION=version,
         KERNELS="\n".join(rows),

@@ -54,7 +54,7 @@ def selftest_source(name: str, models: Sequence[KernelModel], examples: Sequence
     functions = [_function(name, by_name[e.kernel.name], index, e) for index, e in enumerate(examples)]
     entries = [f"    {{{c_string(e.kernel.name)}, example_{index}}}," for index, e in enumerate(examples)]
     return template(
-        "selftest.c.in",
+        "templates/selftest.c.in",
         NAME=name,
         READERS="\n".join(_reader(element) for element in sorted(used)),
         EXAMPLES="\n".join(functions),

@@ -24,8 +24,8 @@ def shim_path() -> Path:
 
 
 def template(name: str, **values: str) -> str:
-    """The text of ``templates/name`` with each ``@KEY@`` replaced; a key without a value is an error of ours."""
-    text = (shim_path() / "templates" / name).read_text(encoding="utf-8")
+    """The text of the shim's file `name` with each ``@KEY@`` replaced by its value."""
+    text = (shim_path() / name).read_text(encoding="utf-8")
     for key, value in values.items():
         text = text.replace(f"@{key}@", value)
     return text

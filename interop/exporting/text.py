@@ -33,7 +33,7 @@ def c_string(text: str) -> str:
 
 def comment_text(text: str) -> str:
     """`text` made safe for the inside of a block comment."""
-    return text.replace("*/", "* /").replace("/*", "/ *").rstrip("\\")
+    return text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
 
 
 def doc_comment(lines: Sequence[str], indent: str = "") -> str:

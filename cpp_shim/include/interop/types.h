@@ -64,7 +64,8 @@ typedef struct interop_dim3 {
 } interop_dim3;
 
 /* An explicit launch configuration. What is zero follows from the kernel's contract: a grid or block of {0, 0, 0}, a
- * `shared_bytes` of 0. {n, 0, 0}, which C makes of {n}, means {n, 1, 1}; any other grid with a zero runs nothing. */
+ * `shared_bytes` of 0. {n, 0, 0}, which C makes of {.x = n}, means {n, 1, 1};
+ * any other grid with a zero runs nothing. */
 typedef struct interop_launch_config {
     interop_dim3 grid;
     interop_dim3 block;
@@ -154,11 +155,11 @@ static inline float interop_bf16_to_float(interop_bf16 half)
 /* interop_slice_f32 is {data, length}: a contiguous run of elements. interop_tensor2_f32 is {data, shape, strides}: a
  * strided array of rank 2, strides counted in elements. The kernel writes through those without `const` in the name. */
 #define INTEROP_DECLARE_TENSOR(name, element, rank)                                                                    \
-    typedef struct interop_tensor##rank##_##name {                                                                    \
+    typedef struct interop_tensor##rank##_##name {                                                                     \
         element *data;                                                                                                 \
         int64_t shape[rank];                                                                                           \
         int64_t strides[rank];                                                                                         \
-    } interop_tensor##rank##_##name;                                                                                  \
+    } interop_tensor##rank##_##name;                                                                                   \
     INTEROP_STATIC_ASSERT(sizeof(interop_tensor##rank##_##name) == 8 + 16 * rank, "a tensor has no padding")
 
 #define INTEROP_DECLARE_ARRAYS(name, element)                                                                          \

@@ -1,0 +1,139 @@
+"""One export and one build of each kind for all host tests."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "exporting"))
+
+import export_kernels  # noqa: E402
+
+from interop.exporting import Example, export  # noqa: E402
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"]
+LIBRARIES = ["-ldl", "-lm", "-lpthread"]
+
+
+def run_tool(command: Sequence[object], **options: object) -> str:
+    """Runs a command that must succeed; its output is in the failure's message."""
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload]
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}"
+    return str(done.stdout)
+
+
+def compile_library(folder: Path, name: str, out: Path, flags: Sequence[str]) -> list[Path]:
+    """Compiles an exported folder's sources; returns the objects to link, the CPU code among them."""
+    out.mkdir(parents=True, exist_ok=True)
+
+    def one(source: Path) -> Path:
+        target = out / f"{source.stem}.o"
+        include = [f"-I{folder / 'include'}", f"-I{folder / 'src'}", f"-DINTEROP_PREFIX={name}_"]
+        run_tool(["gcc", "-std=c11", *WARNINGS, *flags, *include, "-c", source, "-o", target])
+        return target
+
+    with ThreadPoolExecutor(2) as pool:
+        built = list(pool.map(one, sorted((folder / "src").glob("*.c"))))
+    return built + sorted((folder / "objects").glob("*.o"))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A built host. It runs in an environment of nothing but what is given."""
+
+    path: Path
+    fake_driver: Path
+
+    def run(self, *arguments: str, status: int = 0, **environment: str) -> str:
+        """Its output; the device ``fake`` is CUDA with the stand-in for the driver."""
+        device, *rest = arguments or ("",)
+        variables = {"ASAN_OPTIONS": "detect_leaks=1", **environment}
+        if device.startswith("fake"):
+            device = device.replace("fake", "cuda")
+            variables["LD_LIBRARY_PATH"] = str(self.fake_driver)
+        elif device == "cuda":
+            variables.setdefault("LD_LIBRARY_PATH", os.environ.get("LD_LIBRARY_PATH", ""))
+            variables["ASAN_OPTIONS"] = "detect_leaks=0:protect_shadow_gap=0"  # the driver maps memory as it likes
+        command = [str(self.path), *([device] if device else []), *rest]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=120)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the stand-in for the driver, for LD_LIBRARY_PATH."""
+    folder = tmp_path_factory.mktemp("driver")
+    flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
+    run_tool(["gcc", *flags, HERE / "fake_driver.c", "-o", folder / "libcuda.so.1", "-lpthread"])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All kernels exported as ``mix``, each with a stored example."""
+    random = np.random.default_rng(7)
+    saxpy, scale, transpose, widths, sums = export_kernels.all_kernels()
+    x, y = random.random((2, 1000), dtype=np.float32)
+    picture = random.integers(-1000, 1000, (37, 21), dtype=np.int32)
+    point = b"p" + bytes(7) + np.array([1.5, -2.25]).tobytes()
+    scalars = (True, -128, 65535, -(2**31), 2**63, 0.1, 0.1, 0.1, point)
+    examples = [
+        Example(saxpy, (x, y, 0.3)),
+        Example(scale, (y, 1.7)),
+        Example(transpose, (picture, np.full((21, 37), -1, np.int32))),
+        Example(widths, (np.full(12, np.nan), *scalars)),
+        Example(sums, (random.random(1000), np.full(16, np.nan))),
+    ]
+    folder = tmp_path_factory.mktemp("exports") / "mix"
+    export(export_kernels.all_kernels(), folder, name="mix", examples=examples)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another export of the same kernel under another name."""
+    folder = tmp_path_factory.mktemp("exports") / "second"
+    export([export_kernels.scale()], folder, name="second", arch=())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def library(mix: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The objects of ``mix``, compiled with the address and undefined-behaviour sanitizers."""
+    return compile_library(mix, "mix", tmp_path_factory.mktemp("library"), ["-g", "-O1", *SANITIZE])
+
+
+@pytest.fixture(scope="session")
+def c_host(mix: Path, library: list[Path], fake_driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    program = tmp_path_factory.mktemp("c") / "host"
+    flags = ["-std=c11", "-g", *WARNINGS, *SANITIZE, f"-I{mix / 'include'}"]
+    run_tool(["gcc", *flags, HERE / "host.c", *library, *LIBRARIES, "-o", program])
+    return Program(program, fake_driver)
+
+
+@pytest.fixture(scope="session")
+def cpp_host(mix: Path, library: list[Path], fake_driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    program = tmp_path_factory.mktemp("cpp") / "host"
+    flags = ["-std=c++17", "-g", *WARNINGS, *SANITIZE, f"-I{mix / 'include'}"]
+    run_tool(["g++", *flags, HERE / "host.cpp", *library, *LIBRARIES, "-o", program])
+    return Program(program, fake_driver)
+
+
+def cmake_tool(name: str) -> str:
+    """CMake of this Python's environment, else of the machine."""
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if not found:
+        pytest.skip(f"{name} is not installed")
+    return found
