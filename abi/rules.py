@@ -157,8 +157,9 @@ def split_grid(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class KernelRules:
-    """All rules of a kernel, parsed and type-checked."""
+    """All rules of a kernel, parsed and type-checked. ``kernel`` is its name."""
 
+    kernel: str
     requires: tuple[tuple[Requirement, Rule], ...]
     grid: tuple[Rule, ...]
     shared: Rule
@@ -172,6 +173,7 @@ def rules_of(kernel: Kernel) -> KernelRules:
     if len(kernel.launch.grid) > 3:
         raise RuleError(f"{kernel.name}: the grid has {len(kernel.launch.grid)} rules, and a grid has at most 3 axes")
     return KernelRules(
+        kernel.name,
         tuple((r, _typed_rule(kernel, "requires", r.rule, kernel.params, True)) for r in kernel.requires),
         tuple(
             _typed_rule(kernel, f"grid.{axis}", text, kernel.params, False, ("grid",))
@@ -287,67 +289,30 @@ def _join(before: str, values: Mapping[str, int], after: str, separator: str) ->
 
 def evaluate_fills(kernel: Kernel, env: Environment) -> dict[str, int]:
     """The values of the hidden parameters, by name; :class:`ContractError` when one does not fit its type."""
-    result = {}
-    for param, rule in rules_of(kernel).fills:
-        limits = (param.type.minimum, param.type.maximum) if isinstance(param.type, Scalar) else (0, INT64_MAX)
-        result[param.name] = _derive(kernel, param.name, rule, env, limits, f"does not fit {param.type}")
-    return result
+    return _fill_values(rules_of(kernel), env)
 
 
 def bind_hidden(kernel: Kernel, env: Environment) -> Environment:
     """`env` with the hidden parameters filled in, so that rules may read them."""
-    if all(param.name in env.arguments for param, _ in rules_of(kernel).fills):
-        return env
-    return replace(env, arguments={**env.arguments, **evaluate_fills(kernel, env)})
+    return _bound(rules_of(kernel), env)
 
 
 def check_requirements(kernel: Kernel, env: Environment) -> None:
     """Raises :class:`ContractError` with the canonical message for the first requirement that does not hold."""
     rules = rules_of(kernel)
-    env = bind_hidden(kernel, env)
-    for requirement, rule in rules.requires:
-        problem = ""
-        try:
-            if rule._evaluator(env):
-                continue
-        except Fault as fault:
-            problem = fault.problem
-        values = rule.values(env)
-        message = contract_message(kernel.name, requirement, values, problem)
-        raise ContractError(message, kernel=kernel.name, rule=rule.text, values=values)
+    _require(rules, _bound(rules, env))
 
 
 def evaluate_grid(kernel: Kernel, env: Environment) -> tuple[int, int, int]:
     """The grid (x, y, z) that follows from the arguments and the block. Zeros are possible: nothing runs then."""
     rules = rules_of(kernel)
-    if not rules.grid:
-        raise ArgumentTypeError(f"{kernel.name}: its description has no grid rule, so the call must give a grid")
-    env = bind_hidden(kernel, env)
-    axes = [
-        _derive(kernel, f"grid.{axis}", rule, env, (0, INT64_MAX), "is negative")
-        for axis, rule in zip("xyz", rules.grid)
-    ]
-    x, y, z = (axes + [1, 1])[:3]
-    return x, y, z
+    return _grid(rules, _bound(rules, env))
 
 
 def evaluate_shared(kernel: Kernel, env: Environment) -> int:
     """The bytes of dynamic shared memory that follow from the arguments and the launch configuration."""
-    env = bind_hidden(kernel, env)
-    return _derive(kernel, "shared", rules_of(kernel).shared, env, (0, INT64_MAX), "is negative")
-
-
-def _derive(kernel: Kernel, what: str, rule: Rule, env: Environment, limits: tuple[int, int], outside: str) -> int:
-    try:
-        value = int(rule._evaluator(env))
-        problem = "" if limits[0] <= value <= limits[1] else outside
-    except Fault as fault:
-        value, problem = 0, fault.problem
-    if problem:
-        values = rule.values(env)
-        message = derived_message(kernel.name, what, rule.text, problem, values)
-        raise ContractError(message, kernel=kernel.name, rule=rule.text, values=values)
-    return value
+    rules = rules_of(kernel)
+    return _shared(rules, _bound(rules, env))
 
 
 @dataclass(frozen=True)
@@ -383,13 +348,69 @@ def resolve_launch(
     >>> resolve_launch(kernel, {"y": ArrayValue(0, (1000,), (1,), 4)}).grid
     (4, 1, 1)
     """
+    rules = rules_of(kernel)
     chosen = default_block(kernel) if block is None else block
     check_block(kernel, chosen)
-    env = bind_hidden(kernel, Environment(arguments, chosen))
-    env = replace(env, grid=evaluate_grid(kernel, env) if grid is None else grid)
-    size = evaluate_shared(kernel, env) if shared is None else shared
-    check_requirements(kernel, env)
+    env = _bound(rules, Environment(arguments, chosen))
+    env = Environment(env.arguments, chosen, _grid(rules, env) if grid is None else grid)
+    size = _shared(rules, env) if shared is None else shared
+    _require(rules, env)
     return ResolvedLaunch(env, size)
+
+
+def _bound(rules: KernelRules, env: Environment) -> Environment:
+    if all(param.name in env.arguments for param, _ in rules.fills):
+        return env
+    return replace(env, arguments={**env.arguments, **_fill_values(rules, env)})
+
+
+def _fill_values(rules: KernelRules, env: Environment) -> dict[str, int]:
+    result = {}
+    for param, rule in rules.fills:
+        limits = (param.type.minimum, param.type.maximum) if isinstance(param.type, Scalar) else (0, INT64_MAX)
+        result[param.name] = _derive(rules, param.name, rule, env, limits, f"does not fit {param.type}")
+    return result
+
+
+def _require(rules: KernelRules, env: Environment) -> None:
+    for requirement, rule in rules.requires:
+        problem = ""
+        try:
+            if rule._evaluator(env):
+                continue
+        except Fault as fault:
+            problem = fault.problem
+        values = rule.values(env)
+        message = contract_message(rules.kernel, requirement, values, problem)
+        raise ContractError(message, kernel=rules.kernel, rule=rule.text, values=values)
+
+
+def _grid(rules: KernelRules, env: Environment) -> tuple[int, int, int]:
+    if not rules.grid:
+        raise ArgumentTypeError(f"{rules.kernel}: its description has no grid rule, so the call must give a grid")
+    axes = [
+        _derive(rules, f"grid.{axis}", rule, env, (0, INT64_MAX), "is negative")
+        for axis, rule in zip("xyz", rules.grid)
+    ]
+    x, y, z = (axes + [1, 1])[:3]
+    return x, y, z
+
+
+def _shared(rules: KernelRules, env: Environment) -> int:
+    return _derive(rules, "shared", rules.shared, env, (0, INT64_MAX), "is negative")
+
+
+def _derive(rules: KernelRules, what: str, rule: Rule, env: Environment, limits: tuple[int, int], outside: str) -> int:
+    try:
+        value = int(rule._evaluator(env))
+        problem = "" if limits[0] <= value <= limits[1] else outside
+    except Fault as fault:
+        value, problem = 0, fault.problem
+    if problem:
+        values = rule.values(env)
+        message = derived_message(rules.kernel, what, rule.text, problem, values)
+        raise ContractError(message, kernel=rules.kernel, rule=rule.text, values=values)
+    return value
 
 
 def default_block(kernel: Kernel) -> tuple[int, int, int]:
