@@ -64,4 +64,10 @@ def _compile(text: str, machine: Any, needs_library: bool) -> str:
     unknown = re.search(r"\.extern \.func[^;]*?(llvm\.[\w.]+)", ptx)
     if unknown:
         raise abi.Error(f"LLVM's NVPTX back end does not know the intrinsic {unknown[1]}: a fault of the compiler")
-    return ptx
+    return _renumber(ptx)
+
+
+def _renumber(ptx: str) -> str:
+    """LLVM numbers calls through the life of the process, in comments; a kernel's text must not depend on that."""
+    numbers: dict[str, str] = {}
+    return re.sub(r"(?<=// callseq )\d+", lambda m: numbers.setdefault(m[0], str(len(numbers))), ptx)

@@ -19,7 +19,7 @@ import abi
 from interop.errors import CompileError, SyntaxError_
 
 sys.path.insert(0, str(Path(__file__).parent))
-import bad_kernels  # noqa: E402
+import bad_kernels
 
 GOLDEN = Path(__file__).parent / "golden"
 HELPERS = ("device", "helper")
