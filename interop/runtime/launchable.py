@@ -1,0 +1,126 @@
+"""The callable that every kernel is, whatever language it was written in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import abi
+from abi import ArgumentTypeError
+
+from .device import Device, DeviceKey, LoadedKernel, open_device, parse_key
+from .execute import Configuration, launch
+from .plan import KernelPlan, make_plan
+
+
+class Launchable:
+    """A kernel that can be called.
+
+    ``k(x, y, 2.0)`` takes grid and block from the contract; ``k[grid, block, stream, shared](x, y, 2.0)`` gives them,
+    each of which may be left out or None. Everything is checked before the device is asked for anything. The device
+    follows from the arrays: NumPy's run on the CPU device, a GPU's on that GPU; a kernel without array arguments needs
+    :meth:`on`. On a GPU a call returns when the kernel is queued.
+
+    >>> from abi import Image, ImageKind, Kernel, Program
+    >>> ptx = ".version 8.0 .target sm_80 .address_size 64 .visible .entry nop() { ret; }"
+    >>> image = Image(ImageKind.PTX, "sm_80", ptx.encode(), ("nop",))
+    >>> nop = Launchable(lambda: Program(Kernel("nop", "nop", "ptx", ()), (image,)))
+    >>> nop.name
+    'nop'
+    """
+
+    def __init__(self, program: Callable[[], abi.Program], *, name: str | None = None) -> None:
+        self._source = program
+        self._given_name = name
+        self._plan_lock = threading.Lock()
+        self._planned: tuple[abi.Program, KernelPlan] | None = None
+        self._loaded: dict[DeviceKey, LoadedKernel] = {}
+
+    @property
+    def name(self) -> str:
+        """What a person calls the kernel."""
+        return self._given_name or self.program().kernel.name
+
+    def program(self) -> abi.Program:
+        """The kernel's description and images; compiled on first use."""
+        return self._plan()[0]
+
+    def load(self, device: Device | str) -> Launchable:
+        """Makes the kernel ready on `device`, so that the first launch does not have to: before a graph is captured."""
+        self._load(_device(device))
+        return self
+
+    def on(self, device: Device | str) -> ConfiguredLaunch:
+        """The kernel on `device`; for kernels without array arguments, and to insist on a device."""
+        return ConfiguredLaunch(self, Configuration(device=_key(device)))
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> None:
+        """Checks the arguments and launches."""
+        launch(self._plan()[1], self._load, _FROM_CONTRACT, args, kwargs)
+
+    def __getitem__(self, config: Any) -> ConfiguredLaunch:
+        """``k[grid]``, ``k[grid, block]``, ``k[grid, block, stream]``, ``k[grid, block, stream, shared]``."""
+        return ConfiguredLaunch(self, Configuration())[config]
+
+    def _plan(self) -> tuple[abi.Program, KernelPlan]:
+        planned = self._planned
+        if planned is None:
+            # The source has a lock of its own where it needs one; this one makes threads wait for one compilation.
+            with self._plan_lock:
+                planned = self._planned
+                if planned is None:
+                    program = self._source()
+                    planned = self._planned = program, make_plan(program.kernel)
+        return planned
+
+    def _load(self, device: Device) -> LoadedKernel:
+        loaded = self._loaded.get(device.key)
+        if loaded is None:
+            loaded = self._loaded[device.key] = device.load(self.program())
+        return loaded
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+
+class ConfiguredLaunch:
+    """A kernel with a part of its launch configuration given; call it to launch."""
+
+    def __init__(self, kernel: Launchable, config: Configuration) -> None:
+        self.kernel = kernel
+        self._config = config
+
+    def on(self, device: Device | str) -> ConfiguredLaunch:
+        """The same on `device`."""
+        c = self._config
+        return ConfiguredLaunch(self.kernel, Configuration(c.grid, c.block, c.stream, c.shared, _key(device)))
+
+    def __getitem__(self, config: Any) -> ConfiguredLaunch:
+        items = config if isinstance(config, tuple) else (config,)
+        if not 1 <= len(items) <= 4:
+            raise ArgumentTypeError(
+                f"{self.kernel.name}[...] takes grid, block, stream and shared, in this order, not {len(items)}; "
+                "a grid of two dimensions is written kernel[(4, 2), block]"
+            )
+        grid, block, stream, shared = (*items, None, None, None)[:4]
+        return ConfiguredLaunch(self.kernel, Configuration(grid, block, stream, shared, self._config.device))
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> None:
+        kernel = self.kernel
+        launch(kernel._plan()[1], kernel._load, self._config, args, kwargs)
+
+    def __repr__(self) -> str:
+        c = self._config
+        return f"<{self.kernel!r} with grid {c.grid}, block {c.block}, stream {c.stream}, shared {c.shared}>"
+
+
+_FROM_CONTRACT = Configuration()
+
+
+def _device(device: Device | str) -> Device:
+    return open_device(parse_key(device)) if isinstance(device, str) else device
+
+
+def _key(device: Device | str) -> DeviceKey:
+    return parse_key(device) if isinstance(device, str) else device.key

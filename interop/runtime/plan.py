@@ -1,0 +1,131 @@
+"""A kernel's argument plan: what each argument must be and where its machine values go. Immutable, made once a kernel.
+
+:mod:`.execute` runs plans. The two are apart so that a compiled hot path can take the place of the second: a plan holds
+everything that one launch has in common with the next.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from abi import Block, Bytes, CheckLevel, Kernel, Param, Pointer, Scalar, Slice, Tensor, buffer_size, check_kernel
+from abi.layout import packing
+from abi.rules import KernelRules, rules_of
+
+from .scalars import FORMATS, Converter, converter
+
+
+class Kind(Enum):
+    """What an argument is."""
+
+    SCALAR = "scalar"
+    BYTES = "bytes"
+    POINTER = "pointer"
+    SLICE = "slice"
+    TENSOR = "tensor"
+
+
+@dataclass(frozen=True)
+class ArgumentPlan:
+    """One argument.
+
+    ``what`` is how messages call it (``saxpy: x``). ``element`` is the element type that an array must have, None where
+    any will do. ``convert`` checks a scalar. ``integers_too``: an integer may be passed for the pointer, because the
+    image does not tell pointers from integers.
+    """
+
+    name: str
+    what: str
+    kind: Kind
+    type_text: str
+    element: Scalar | None = None
+    rank: int = 0
+    writes: bool = False
+    size: int = 0
+    convert: Converter | None = None
+    integers_too: bool = False
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """A kernel's arguments, how they are packed, and its rules, parsed.
+
+    ``packer`` lays out the whole parameter buffer; its values come in the order of ``sequence``: (parameter, machine
+    value of that parameter), parameters counted over visible ones first, then hidden ones.
+    """
+
+    kernel: Kernel
+    name: str
+    arguments: tuple[ArgumentPlan, ...]
+    positions: dict[str, int]
+    hidden: tuple[Param, ...]
+    packer: struct.Struct
+    sequence: tuple[tuple[int, int], ...]
+    block: Block
+    rules: KernelRules
+
+    def pack(self, values: list[tuple[Any, ...]]) -> bytes:
+        """The parameter buffer."""
+        return self.packer.pack(*[values[parameter][part] for parameter, part in self.sequence])
+
+
+def make_plan(kernel: Kernel) -> KernelPlan:
+    """The plan for a kernel; an :class:`abi.Error` when its description contradicts itself."""
+    check_kernel(kernel)
+    visible, hidden = kernel.visible_params, tuple(p for p in kernel.params if p.hidden)
+    packer, sequence = _packer(visible + hidden)
+    return KernelPlan(
+        kernel,
+        kernel.name,
+        tuple(_argument(kernel, param) for param in visible),
+        {param.name: position for position, param in enumerate(visible)},
+        hidden,
+        packer,
+        sequence,
+        kernel.launch.block,
+        rules_of(kernel),
+    )
+
+
+def _argument(kernel: Kernel, param: Param) -> ArgumentPlan:
+    type_, writes = param.type, param.access.writes
+    what, text = f"{kernel.name}: {param.name}", str(param.type)
+    untyped = kernel.check_level is not CheckLevel.TYPED
+    if isinstance(type_, Scalar):
+        convert = converter(type_, sign_known=not untyped)
+        return ArgumentPlan(param.name, what, Kind.SCALAR, text, convert=convert)
+    if isinstance(type_, Bytes):
+        return ArgumentPlan(param.name, what, Kind.BYTES, text, size=type_.size)
+    if isinstance(type_, Pointer):
+        either = untyped and type_.pointee is None
+        shown = f"{text} (any array or an integer: the image does not say)" if either else text
+        return ArgumentPlan(param.name, what, Kind.POINTER, shown, type_.pointee, 0, writes, integers_too=either)
+    if isinstance(type_, Slice):
+        return ArgumentPlan(param.name, what, Kind.SLICE, text, type_.element, 1, writes)
+    assert isinstance(type_, Tensor)
+    return ArgumentPlan(param.name, what, Kind.TENSOR, text, type_.element, type_.rank, writes)
+
+
+def _packer(params: tuple[Param, ...]) -> tuple[struct.Struct, tuple[tuple[int, int], ...]]:
+    """One :class:`struct.Struct` for the whole buffer, gaps as pad bytes."""
+    pieces = []
+    for position, param in enumerate(params):
+        for part, (component, offset, size) in enumerate(packing(param)):
+            letter = {"value": _value_format(param), "pointer": "Q", "length": "Q"}.get(component.role, "q")
+            pieces.append((offset, size, letter, (position, part)))
+    pieces.sort()
+    format_, end = "<", 0
+    for offset, size, letter, _ in pieces:
+        format_ += f"{offset - end}x" * (offset > end) + letter
+        end = offset + size
+    total = buffer_size(params)
+    format_ += f"{total - end}x" * (total > end)
+    return struct.Struct(format_), tuple(place for _, _, _, place in pieces)
+
+
+def _value_format(param: Param) -> str:
+    type_ = param.type
+    return FORMATS[type_.name] if isinstance(type_, Scalar) else f"{type_.size}s"
