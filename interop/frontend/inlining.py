@@ -59,9 +59,19 @@ class Inlining(Loops):
             path=(*self.frame.path, id(node)),
         )
         returns = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Return)]
-        if not returns or (len(returns) == 1 and returns[0] is body[-1]):
-            return self._straight(frame, body)
-        return self._scoped(frame, body, dict(variables), node)
+        straight = not returns or (len(returns) == 1 and returns[0] is body[-1])
+        value = self._straight(frame, body) if straight else self._scoped(frame, body, dict(variables), node)
+        return self._returned(source, value, node)
+
+    def _returned(self, source: Source, value: Binding, node: ast.Call) -> Binding:
+        """A device function's result, of the annotated type if there is one."""
+        annotation = source.tree.returns
+        if annotation is None or isinstance(value, ObjectBinding):
+            return value
+        wanted = annotation_object(source, annotation, source.location(annotation))
+        if isinstance(wanted, Scalar):
+            return Number(self.convert(value, wanted, node, f"returned by {source.name}()"))
+        return value
 
     def _straight(self, frame: Frame, body: Sequence[ast.stmt]) -> Binding:
         """A body with at most one return, at its end, needs no scope: its value is handed on as it is."""

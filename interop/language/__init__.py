@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .constants import BlockRule, Const, multiple_of, up_to
+from .constants import BlockRule, multiple_of, up_to
 from .functions import DeviceFunction
 
 if TYPE_CHECKING:
     from .typing import (
+        Const,
         DisjointSlice,
         DisjointTensor,
         In,
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
 else:
     from abi import bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 
+    from .constants import Const
     from .functions import MATH, ceil_div, device, unsafe
     from .types import DisjointSlice, DisjointTensor, In, InOut, Out
     from .types import Slice_ as Slice

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Annotated as DisjointTensor
 from typing import Annotated as Tensor
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, overload
+
+from ..runtime.device import Device
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -61,7 +63,16 @@ class Out(DisjointSlice[T]):
     """A bare pointer that is written."""
 
 
-def device(function: F) -> F:
+def Const(name: str, value: bool | int | float) -> Any:
+    """See :class:`interop.language.constants.Const`."""
+    raise NotImplementedError
+
+
+@overload
+def device(function: F, /) -> F: ...
+@overload
+def device(name: str, /, *arguments: Any) -> Device: ...
+def device(function: Any, /, *arguments: Any) -> Any:
     """See :func:`interop.language.functions.device`."""
     raise NotImplementedError
 
@@ -81,7 +92,8 @@ lgamma = log = log10 = log1p = log2 = pow = remainder = round_even = rsqrt = sin
 tanh = trunc = _math
 
 __all__ = [
-    "DisjointSlice", "DisjointTensor", "In", "InOut", "Out", "Slice", "Tensor", "acos", "acosh", "asin", "asinh",
+    "Const", "DisjointSlice", "DisjointTensor", "In", "InOut", "Out", "Slice", "Tensor", "acos", "acosh", "asin",
+    "asinh",
     "atan", "atan2", "atanh", "bf16", "bool_", "cbrt", "ceil", "ceil_div", "copysign", "cos", "cosh", "device",
     "erf", "erfc", "exp", "exp10", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma", "fmod", "gamma", "hypot",
     "i16", "i32", "i64", "i8", "isfinite", "isinf", "isnan", "lgamma", "log", "log10", "log1p", "log2", "pow",

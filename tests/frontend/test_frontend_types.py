@@ -266,6 +266,25 @@ def typed(x: io.f32, n: io.i64 = 3):
     return x * io.f32(n)
 
 
+@device
+def narrow(x) -> io.f32:
+    return x
+
+
+def test_device_functions_check_annotated_results() -> None:
+    def good(y: io.DisjointSlice[io.f64], h: io.f16):
+        v = narrow(h)
+        w = narrow(2)
+
+    def bad(y: io.DisjointSlice[io.f64]):
+        i = simt.global_index()
+        y[i] = narrow(y[i])
+
+    assert stored_type(good) == f32
+    with pytest.raises(TypeError_, match=r"f64 does not convert to f32 .*returned by narrow\(\)"):
+        compile_kernel_function(bad)
+
+
 def test_device_functions_check_annotated_parameters() -> None:
     def good(y: io.DisjointSlice[io.f32], h: io.f16):
         i = simt.global_index()
