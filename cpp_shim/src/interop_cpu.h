@@ -30,7 +30,8 @@ typedef struct interop_cpu_error {
     int32_t status;     /* 0, or a number of the shared status table (11: the kernel stopped with an error, ...) */
     uint32_t block[3];  /* where it happened, when a thread is to blame */
     uint32_t thread[3];
-    char message[512]; /* without kernel name; the caller adds it */
+    char message[512]; /* complete but for the kernel's name, which the caller puts before it; block and thread are in
+                          it where a thread is to blame: "index out of range (a.py:3), block (0, 0, 0), thread (5, 0, 0)" */
 } interop_cpu_error;
 
 /* Opaque to callers: filled in by emitted code. The fields a launcher may read come first and keep their order. */
@@ -51,6 +52,12 @@ typedef struct interop_cpu_kernel {
 int32_t INTEROP_SYM(cpu_launch)(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
                                 const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
                                 uint32_t threads, interop_cpu_error *error);
+
+/* What kernels print: `text` is not terminated. One call at a time; a block's text comes whole, in order per thread. */
+typedef void (*interop_cpu_print_hook)(void *user, const char *text, size_t bytes);
+
+/* Sends what kernels print to `hook`; NULL: to the standard output, the default. */
+void INTEROP_SYM(cpu_set_print)(interop_cpu_print_hook hook, void *user);
 
 #ifdef __cplusplus
 }

@@ -36,13 +36,33 @@ typedef struct {
 int32_t interop_cpu_launch(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
                            const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
                            uint32_t threads, interop_cpu_error *error);
+
+typedef void (*interop_cpu_print_hook)(void *user, const char *text, size_t bytes);
+void interop_cpu_set_print(interop_cpu_print_hook hook, void *user);
+extern "Python" void interop_executor_print(void *user, const char *text, size_t bytes);
+
+typedef struct {
+    const char *name;
+    const void *address;
+} helper;
+extern const helper helpers[];
+extern const size_t helper_count;
+"""
+
+# Names and addresses of what emitted code calls.
+SOURCE = """
+#include "interop_cpu_impl.h"
+typedef struct { const char *name; const void *address; } helper;
+#define HELPER_ENTRY(type, name, parameters) {"interop_" #name, (const void *)interop_##name},
+const helper helpers[] = { INTEROP_CPU_HELPERS(HELPER_ENTRY) };
+const size_t helper_count = sizeof helpers / sizeof helpers[0];
 """
 
 ffibuilder = FFI()
 ffibuilder.cdef(CDEF)
 ffibuilder.set_source(
     "interop.executor._native",
-    '#include "interop_cpu.h"\n',
+    SOURCE,
     sources=sorted(path.as_posix() for path in _SHIM.glob("interop_cpu*.c")),
     include_dirs=[_SHIM.as_posix()],
     depends=sorted(path.as_posix() for path in _SHIM.glob("interop_cpu*.h")),

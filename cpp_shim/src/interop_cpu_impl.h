@@ -1,0 +1,174 @@
+/* What the files of the CPU device share, and what emitted code relies on. Not for callers.
+ *
+ * Emitted code reads interop_cpu_block and interop_cpu_thread by offset: interop/executor/records.py has the same
+ * offsets, and interop_cpu.c asserts them.
+ */
+#ifndef INTEROP_CPU_IMPL_H
+#define INTEROP_CPU_IMPL_H
+
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "interop_cpu.h"
+
+enum { INTEROP_CPU_WARP = 32, INTEROP_CPU_BARRIERS = 16, INTEROP_CPU_MAX_THREADS = 1024 };
+
+/* What a thread waits for; emitted code stores it before it suspends. */
+enum interop_cpu_wait {
+    INTEROP_CPU_READY = 0,
+    INTEROP_CPU_WARP_SYNC = 1,
+    INTEROP_CPU_SHFL = 2,
+    INTEROP_CPU_VOTE = 3,
+    INTEROP_CPU_MATCH = 4,
+    INTEROP_CPU_REDUX = 5,
+    INTEROP_CPU_ELECT = 6,
+    INTEROP_CPU_ACTIVEMASK = 7,
+    INTEROP_CPU_BARRIER = 8,
+    INTEROP_CPU_BARRIER_RED = 9,
+    INTEROP_CPU_SPIN = 10,
+    INTEROP_CPU_DONE = 11
+};
+
+enum { INTEROP_CPU_SHFL_UP, INTEROP_CPU_SHFL_DOWN, INTEROP_CPU_SHFL_BFLY, INTEROP_CPU_SHFL_IDX };
+enum { INTEROP_CPU_VOTE_ALL, INTEROP_CPU_VOTE_ANY, INTEROP_CPU_VOTE_UNI, INTEROP_CPU_VOTE_BALLOT };
+enum { INTEROP_CPU_MATCH_ANY, INTEROP_CPU_MATCH_ALL };
+enum {
+    INTEROP_CPU_REDUX_ADD,
+    INTEROP_CPU_REDUX_MIN_S,
+    INTEROP_CPU_REDUX_MAX_S,
+    INTEROP_CPU_REDUX_MIN_U,
+    INTEROP_CPU_REDUX_MAX_U,
+    INTEROP_CPU_REDUX_AND,
+    INTEROP_CPU_REDUX_OR,
+    INTEROP_CPU_REDUX_XOR
+};
+enum { INTEROP_CPU_RED_POPC, INTEROP_CPU_RED_AND, INTEROP_CPU_RED_OR };
+
+/* One thread of a block that runs as coroutines. */
+typedef struct interop_cpu_thread {
+    uint32_t wait;   /* enum interop_cpu_wait */
+    uint32_t site;   /* line in the PTX of what it waits at */
+    uint32_t mask;   /* members of the warp operation; number of the barrier */
+    uint32_t mode;   /* which shuffle, vote, ...; threads expected at the barrier, 0 for all */
+    uint64_t value;  /* operand a */
+    uint32_t b, c;   /* operands b and c of a shuffle */
+    uint64_t result; /* what the operation yields */
+    uint32_t flag;   /* the predicate that it yields */
+    uint32_t tid[3];
+    void *frame; /* the coroutine */
+} interop_cpu_thread;
+
+typedef struct interop_cpu_chunk {
+    struct interop_cpu_chunk *next;
+    size_t bytes;
+    _Alignas(64) unsigned char data[];
+} interop_cpu_chunk;
+
+struct interop_cpu_job;
+
+/* The block that a worker runs, and the worker's own memory. Emitted code knows the fields down to `params`. */
+typedef struct interop_cpu_block {
+    const void *zero; /* always NULL: emitted code makes its pointers from this and an integer */
+    unsigned char *shared;
+    uint32_t ctaid[3];
+    uint32_t ntid[3];
+    uint32_t nctaid[3];
+    uint32_t shared_bytes;
+    uint32_t dynamic_bytes;
+    uint32_t worker;
+    const void *params;
+
+    struct interop_cpu_job *job;
+    struct interop_cpu_block *next_free;
+    const char *stack; /* somewhere in the worker's frame: locals of a plain kernel lie below */
+    jmp_buf leave;
+    size_t shared_capacity;
+
+    interop_cpu_thread *threads;
+    uint32_t thread_count, thread_capacity;
+    uint32_t live[INTEROP_CPU_MAX_THREADS / INTEROP_CPU_WARP]; /* lanes that have not exited, a warp each */
+    uint32_t arrived[INTEROP_CPU_BARRIERS][INTEROP_CPU_MAX_THREADS / INTEROP_CPU_WARP]; /* by bar.arrive, each warp */
+    uint32_t arrived_expected[INTEROP_CPU_BARRIERS];
+    interop_cpu_chunk *chunks, *chunk;
+    size_t chunk_used;
+
+    char *print;
+    size_t print_used, print_capacity;
+} interop_cpu_block;
+
+/* What `extra` of a kernel points to. */
+typedef struct interop_cpu_program {
+    uint32_t coroutine; /* entry is a ramp, not a loop over the block */
+    uint32_t spins;     /* threads may wait for other threads through memory */
+} interop_cpu_program;
+
+typedef void (*interop_cpu_loop)(interop_cpu_block *block, const void *params);
+typedef void *(*interop_cpu_ramp)(interop_cpu_block *block, const void *params, interop_cpu_thread *thread, uint32_t x,
+                                  uint32_t y, uint32_t z);
+
+/* One launch. */
+typedef struct interop_cpu_job {
+    const interop_cpu_kernel *kernel;
+    const void *params;
+    uint32_t grid[3], block[3];
+    uint32_t dynamic_bytes;
+    uint64_t total, chunk;
+    atomic_uint_fast64_t next;
+    atomic_uint_fast64_t progress; /* grows whenever a block that had spun goes on */
+    atomic_int stop;
+    atomic_uint spinning, active;
+    /* Guarded by the pool's lock. */
+    interop_cpu_error error;
+    uint32_t wanted, helpers, workers;
+    struct interop_cpu_job *next_job;
+} interop_cpu_job;
+
+#define INTEROP_CPU_NORETURN _Noreturn
+
+/* Ends the launch with `status`; `tid` NULL: no thread is to blame. Does not return to the caller. */
+INTEROP_CPU_NORETURN void INTEROP_SYM(cpu_fail)(interop_cpu_block *block, int32_t status, const uint32_t *tid,
+                                                const char *format, ...);
+void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block);
+void INTEROP_SYM(cpu_flush_print)(interop_cpu_block *block);
+void INTEROP_SYM(cpu_emit_print)(const char *text, size_t bytes);
+double INTEROP_SYM(cpu_seconds)(void);
+
+/* Called by emitted code. X(return type, name, parameters) */
+#define INTEROP_CPU_HELPERS(X)                                                                                         \
+    X(void, cpu_trap, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line))                  \
+    X(void, cpu_assertfail,                                                                                            \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, const char *message, const char *file,           \
+       uint32_t line))                                                                                                 \
+    X(int32_t, cpu_vprintf, (interop_cpu_block * block, const char *format, const unsigned char *arguments))           \
+    X(void *, cpu_frame, (interop_cpu_block * block, uint64_t bytes))                                                  \
+    X(void, cpu_arrive, (interop_cpu_block * block, interop_cpu_thread * thread, uint32_t barrier, uint32_t count))    \
+    X(uint32_t, cpu_is_local, (const interop_cpu_block *block, uint64_t address))                                      \
+    X(uint64_t, cpu_global_timer, (void))                                                                              \
+    X(float, cpu_add_f32, (float a, float b, uint32_t mode))                                                           \
+    X(float, cpu_mul_f32, (float a, float b, uint32_t mode))                                                           \
+    X(float, cpu_div_f32, (float a, float b, uint32_t mode))                                                           \
+    X(float, cpu_fma_f32, (float a, float b, float c, uint32_t mode))                                                  \
+    X(float, cpu_sqrt_f32, (float a, uint32_t mode))                                                                   \
+    X(double, cpu_add_f64, (double a, double b, uint32_t mode))                                                        \
+    X(double, cpu_mul_f64, (double a, double b, uint32_t mode))                                                        \
+    X(double, cpu_div_f64, (double a, double b, uint32_t mode))                                                        \
+    X(double, cpu_fma_f64, (double a, double b, double c, uint32_t mode))                                              \
+    X(double, cpu_sqrt_f64, (double a, uint32_t mode))                                                                 \
+    X(float, cpu_f64_to_f32, (double a, uint32_t mode))                                                                \
+    X(float, cpu_s64_to_f32, (int64_t a, uint32_t mode))                                                               \
+    X(float, cpu_u64_to_f32, (uint64_t a, uint32_t mode))                                                              \
+    X(double, cpu_s64_to_f64, (int64_t a, uint32_t mode))                                                              \
+    X(double, cpu_u64_to_f64, (uint64_t a, uint32_t mode))                                                             \
+    X(uint16_t, cpu_f64_to_half, (double a, uint32_t bfloat, uint32_t mode))                                           \
+    X(uint16_t, cpu_s64_to_half, (int64_t a, uint32_t bfloat, uint32_t mode))                                          \
+    X(uint16_t, cpu_u64_to_half, (uint64_t a, uint32_t bfloat, uint32_t mode))                                         \
+    X(uint16_t, cpu_fma_half, (double a, double b, double c, uint32_t bfloat, uint32_t mode))
+
+#define INTEROP_CPU_DECLARE(type, name, parameters) type INTEROP_SYM(name) parameters;
+INTEROP_CPU_HELPERS(INTEROP_CPU_DECLARE)
+#undef INTEROP_CPU_DECLARE
+
+#endif

@@ -1,0 +1,165 @@
+"""What has to be known about a kernel before it is translated: what it reaches, whether its threads wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from abi import SymbolNotFound
+from interop.ptx import Function, Instruction, Module, Variable, ast
+
+from .spin import yielding_branches
+
+if TYPE_CHECKING:
+    from .modifiers import Modifiers
+
+Handler = Callable[[Any, Instruction, "Modifiers"], None]
+
+_WARP = {"shfl", "vote", "match", "redux", "activemask", "elect"}
+_BARRIERS = {"bar", "barrier"}
+# A loop over the threads may be vectorised only where no thread looks at what another does meanwhile.
+_ORDERED = {"atom", "red", "membar", "fence", "call", "alloca", "stacksave", "stackrestore", "cp", "nanosleep"}
+_STRONG = {"volatile", "relaxed", "acquire", "release", "mmio"}
+
+
+@dataclass
+class Plan:
+    """How one kernel is translated."""
+
+    module: Module
+    function: Function
+    table: dict[str, Handler] = field(repr=False)
+    lanes: int = 1
+    exact_block: tuple[int, int, int] | None = None
+    reachable: tuple[Function, ...] = ()
+    inlined: frozenset[str] = frozenset()  # functions that are written into their callers, because they may suspend
+    coroutine: bool = False
+    spins: bool = False
+    yields: frozenset[int] = frozenset()  # id() of branches in front of which a waiting thread lets others run
+    independent: bool = False
+
+
+def instructions(statements: Sequence[ast.Statement]) -> Iterator[Instruction]:
+    """All instructions, those in nested scopes included, in the order of the text."""
+    stack = [iter(statements)]
+    while stack:
+        for statement in stack[-1]:
+            if isinstance(statement, Instruction):
+                yield statement
+            elif isinstance(statement, ast.Block):
+                stack.append(iter(statement.statements))
+                break
+        else:
+            stack.pop()
+
+
+def variables(statements: Sequence[ast.Statement]) -> Iterator[Variable]:
+    """All variables declared in a body."""
+    for statement in statements:
+        if isinstance(statement, Variable):
+            yield statement
+        elif isinstance(statement, ast.Block):
+            yield from variables(statement.statements)
+
+
+def callee(instruction: Instruction) -> str | None:
+    """The function that a ``call`` names; None for an indirect call."""
+    for operand in instruction.operands:
+        if isinstance(operand, ast.Name):
+            return None if operand.text.startswith("%") else operand.text
+    return None
+
+
+def names_in(operand: ast.Operand) -> Iterator[str]:
+    """All names in an operand."""
+    if isinstance(operand, ast.Name):
+        yield operand.text
+    elif isinstance(operand, (ast.Offset, ast.Generic, ast.Masked, ast.Not)):
+        yield from names_in(operand.base)
+    elif isinstance(operand, ast.Pair):
+        yield from names_in(operand.first)
+        yield from names_in(operand.second)
+    elif isinstance(operand, (ast.Address, ast.Vector, ast.Group)):
+        for item in operand.items:
+            yield from names_in(item)
+
+
+def find_kernel(module: Module, symbol: str) -> Function:
+    """The kernel called `symbol`."""
+    kernel = module.entries.get(symbol)
+    if kernel is None:
+        known = ", ".join(module.entries) or "none"
+        raise SymbolNotFound(f"the PTX has no kernel '{symbol}'; its kernels: {known}")
+    return kernel
+
+
+def _reachable(module: Module, kernel: Function) -> dict[str, set[str]]:
+    """The call graph from the kernel on: function name to the defined functions that it calls."""
+    graph: dict[str, set[str]] = {}
+    pending = [kernel]
+    while pending:
+        function = pending.pop()
+        if function.name in graph:
+            continue
+        called = graph[function.name] = set()
+        for instruction in instructions(function.body or ()):
+            if instruction.opcode != "call":
+                continue
+            target = module.function(callee(instruction) or "")
+            if target is not None and target.parse_body is not None:
+                called.add(target.name)
+                pending.append(target)
+    return graph
+
+
+def _suspends(instruction: Instruction) -> bool:
+    if instruction.opcode in _BARRIERS:
+        return True
+    return instruction.opcode in _WARP
+
+
+def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: int = 1) -> Plan:
+    """Looks at everything that the kernel reaches."""
+    kernel = find_kernel(module, symbol)
+    graph = _reachable(module, kernel)
+    functions = [module.function(name) if name != symbol else kernel for name in graph]
+    bodies = {f.name: list(instructions(f.body or ())) for f in functions if f is not None}
+    yields = {name: yielding_branches(f.body or ()) for name, f in ((f.name, f) for f in functions if f is not None)}
+    # A thread leaves the kernel by `exit` wherever it stands, so such functions are written into their callers, too.
+    waiting = {
+        name
+        for name, body in bodies.items()
+        if yields[name] or any(_suspends(i) or (i.opcode == "exit" and name != symbol) for i in body)
+    }
+    grown = True
+    while grown:
+        more = {name for name, called in graph.items() if called & waiting} - waiting
+        grown = bool(more)
+        waiting |= more
+    coroutine = any(yields.values()) or any(_suspends(i) for body in bodies.values() for i in body)
+    block = kernel.directive("reqntid")
+    return Plan(
+        module,
+        kernel,
+        table,
+        lanes,
+        (*block, *(1,) * (3 - len(block)))[:3] if block else None,  # type: ignore[arg-type]
+        tuple(f for f in functions if f is not None),
+        frozenset(waiting - {symbol}),
+        coroutine,
+        any(yields.values()),
+        frozenset(branch for found in yields.values() for branch in found),
+        not coroutine and _independent(kernel, bodies[symbol]),
+    )
+
+
+def _independent(kernel: Function, body: Sequence[Instruction]) -> bool:
+    """Whether one thread's memory accesses may be taken as independent of any other's in the block.
+
+    Weak accesses of two threads to one place are a race in PTX without a barrier between them. A variable in local
+    memory, though, is one place that all iterations of the loop over the threads use in turn.
+    """
+    if any(v.space == "local" for v in variables(kernel.body or ())):
+        return False
+    return not any(i.opcode in _ORDERED or i.has(*_STRONG) for i in body)

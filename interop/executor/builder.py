@@ -1,0 +1,174 @@
+"""Writing LLVM IR as text: one function at a time into a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from . import prelude
+from .types import BITS
+
+
+class ModuleText:
+    """Collects what one LLVM module consists of."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix  # of the C runtime's functions
+        self.functions: list[str] = []
+        self.globals: dict[str, str] = {}
+        self._declarations: dict[str, str] = {}
+        self._prelude: dict[str, None] = {}
+
+    def declare(self, result: str, name: str, types: Iterable[str], attributes: str = "") -> None:
+        """Makes the function `name` known; once is enough."""
+        if name not in self._declarations:
+            self._declarations[name] = f"declare {result} @{name}({', '.join(types)}){attributes}"
+
+    def require(self, name: str) -> None:
+        """Includes a function of the prelude, and those that it uses."""
+        if name not in self._prelude:
+            self._prelude[name] = None
+            for used in prelude.USES[name]:
+                self.require(used)
+
+    def text(self) -> str:
+        """The module."""
+        parts = list(self.globals.values())
+        parts += [prelude.FUNCTIONS[name] for name in self._prelude]
+        parts += self.functions
+        for name in self._prelude:
+            for intrinsic, line in prelude.DECLARATIONS[name]:
+                self._declarations.setdefault(intrinsic, line)
+        parts += sorted(set(self._declarations.values()))
+        parts.append(METADATA)
+        return "\n".join(parts) + "\n"
+
+
+# !0: nothing, for `invariant.load`. !1: the access group of what threads of a block do independently. !2: the loop over
+# such threads.
+METADATA = """\
+!0 = !{}
+!1 = distinct !{}
+!2 = distinct !{!2, !3, !4}
+!3 = !{!"llvm.loop.parallel_accesses", !1}
+!4 = !{!"llvm.loop.vectorize.enable", i1 true}
+!5 = distinct !{!5}
+!6 = !{!"branch_weights", i32 1, i32 1048575}"""
+
+
+class Builder:
+    """Writes one function. Values are their textual names; types are passed beside them."""
+
+    def __init__(self, module: ModuleText) -> None:
+        self.module = module
+        self.entry: list[str] = []  # goes before everything else: allocas and loads of the context
+        self.lines: list[str] = []
+        self._count = 0
+        self._open = False  # whether the current block still lacks its terminator
+
+    def temp(self, hint: str = "t") -> str:
+        """A new name."""
+        self._count += 1
+        return f"%{hint}{self._count}"
+
+    def new_label(self, hint: str = "b") -> str:
+        """A new label's name, without ``%``."""
+        return self.temp(hint)[1:]
+
+    def label(self, name: str) -> None:
+        """Begins the block `name`; falls through into it from an open block."""
+        if self._open:
+            self.lines.append(f"  br label %{name}")
+        self.lines.append(f"{name}:")
+        self._open = True
+
+    def line(self, text: str) -> None:
+        """One instruction without a result. Behind a terminator it opens a block that nothing reaches."""
+        if not self._open:
+            self.label(self.new_label("dead"))
+        self.lines.append(f"  {text}")
+
+    def value(self, text: str) -> str:
+        """One instruction with a result, whose name is returned."""
+        name = self.temp()
+        self.line(f"{name} = {text}")
+        return name
+
+    def terminate(self, text: str) -> None:
+        """Ends the block."""
+        self.line(text)
+        self._open = False
+
+    def branch(self, label: str) -> None:
+        self.terminate(f"br label %{label}")
+
+    def branch_if(self, condition: str, then: str, otherwise: str, unlikely: bool = False) -> None:
+        weights = ", !prof !6" if unlikely else ""
+        self.terminate(f"br i1 {condition}, label %{then}, label %{otherwise}{weights}")
+
+    # ---- instructions ----
+
+    def binary(self, operation: str, type_: str, a: str, b: str) -> str:
+        return self.value(f"{operation} {type_} {a}, {b}")
+
+    def compare(self, predicate: str, type_: str, a: str, b: str) -> str:
+        """An integer or, for a floating-point type, an ``fcmp`` comparison."""
+        operation = "fcmp" if type_ in ("float", "double") else "icmp"
+        return self.value(f"{operation} {predicate} {type_} {a}, {b}")
+
+    def select(self, condition: str, type_: str, a: str, b: str) -> str:
+        return self.value(f"select i1 {condition}, {type_} {a}, {type_} {b}")
+
+    def cast(self, operation: str, value: str, from_: str, to: str) -> str:
+        return value if from_ == to else self.value(f"{operation} {from_} {value} to {to}")
+
+    def bitcast(self, value: str, from_: str, to: str) -> str:
+        return self.cast("bitcast", value, from_, to)
+
+    def resize(self, value: str, from_: str, to: str, signed: bool = False) -> str:
+        """An integer of another width: truncated or extended."""
+        if from_ == to:
+            return value
+        if BITS[from_] > BITS[to]:
+            return self.cast("trunc", value, from_, to)
+        return self.cast("sext" if signed else "zext", value, from_, to)
+
+    def offset(self, pointer: str, offset: str | int) -> str:
+        """A pointer some bytes further."""
+        return pointer if offset == 0 else self.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def load(self, type_: str, pointer: str, suffix: str = "") -> str:
+        return self.value(f"load {type_}, ptr {pointer}{suffix}")
+
+    def store(self, type_: str, value: str, pointer: str, suffix: str = "") -> None:
+        self.line(f"store {type_} {value}, ptr {pointer}{suffix}")
+
+    def alloca(self, type_: str, align: int = 0) -> str:
+        """Memory of the function's frame, reserved at its entry."""
+        name = self.temp("m")
+        self.entry.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
+        return name
+
+    # ---- calls ----
+
+    def call(self, result: str, name: str, arguments: Sequence[tuple[str, str]]) -> str:
+        """Calls any function; its declaration is added to the module. The value's name; empty for ``void``."""
+        self.module.declare(result, name, [t for t, _ in arguments])
+        text = f"call {result} @{name}({', '.join(f'{t} {v}' for t, v in arguments)})"
+        if result == "void":
+            self.line(text)
+            return ""
+        return self.value(text)
+
+    def intrinsic(self, name: str, type_: str, *values: str, extra: Sequence[tuple[str, str]] = ()) -> str:
+        """An LLVM intrinsic of one type: ``intrinsic("fma", "float", a, b, c)``."""
+        mangled = {"float": "f32", "double": "f64"}.get(type_, type_)
+        return self.call(type_, f"llvm.{name}.{mangled}", [*((type_, v) for v in values), *extra])
+
+    def helper(self, result: str, name: str, arguments: Sequence[tuple[str, str]]) -> str:
+        """A function of the C runtime: ``helper("float", "add_f32", …)`` is ``interop_cpu_add_f32``."""
+        return self.call(result, f"{self.module.prefix}cpu_{name}", arguments)
+
+    def prelude(self, result: str, name: str, arguments: Sequence[tuple[str, str]]) -> str:
+        """A function of :mod:`interop.executor.prelude`."""
+        self.module.require(name)
+        return self.value(f"call {result} @interop.{name}({', '.join(f'{t} {v}' for t, v in arguments)})")

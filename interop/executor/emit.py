@@ -1,0 +1,230 @@
+"""One kernel as LLVM IR: its own code, the functions that it calls, and the record that the C runtime launches."""
+
+from __future__ import annotations
+
+from interop.ptx import Function, Module, Variable
+
+from .analysis import Plan
+from .builder import Builder, ModuleText
+from .records import ABI
+from .records import BlockField as Field
+from .scopes import Memory
+from .storage import Storage
+from .translator import Translator
+
+_THREAD = "i32 %tid.x, i32 %tid.y, i32 %tid.z"
+
+
+def parameter_offsets(params: tuple[Variable, ...]) -> tuple[list[int], int]:
+    """Where each parameter lies in the buffer, and where the last one ends."""
+    offsets, end = [], 0
+    for param in params:
+        end = -(-end // param.alignment) * param.alignment
+        offsets.append(end)
+        end += param.size
+    return offsets, end
+
+
+def emit_kernel(plan: Plan, text: ModuleText, storage: Storage, record: str) -> None:
+    """Adds the kernel to the LLVM module; `record` is the symbol of its ``interop_cpu_kernel``."""
+    kernel = plan.function
+    for function in plan.reachable:
+        if function is not kernel and function.name not in plan.inlined:
+            text.functions.append(_function(plan, text, storage, function))
+    body = _coroutine(plan, text, storage) if plan.coroutine else _loop(plan, text, storage)
+    text.functions += body
+    text.functions.append(_record(plan, storage, record))
+
+
+def _kernel_parameters(t: Translator, kernel: Function) -> dict[str, Memory]:
+    offsets, _ = parameter_offsets(kernel.params)
+    found = {}
+    for param, offset in zip(kernel.params, offsets):
+        pointer = f"%param.{offset}"
+        t.b.entry.append(f"  {pointer} = getelementptr i8, ptr %params, i64 {offset}")
+        found[param.name] = Memory("param", param, pointer)
+    return found
+
+
+def _parameters_attribute(plan: Plan) -> str:
+    _, size = parameter_offsets(plan.function.params)
+    return f"ptr noalias readonly {f'dereferenceable({size}) ' if size else ''}%params"
+
+
+def _function(plan: Plan, text: ModuleText, storage: Storage, function: Function) -> str:
+    """A function that cannot suspend."""
+    builder = Builder(text)
+    t = Translator(builder, storage, plan, False, False)
+    names = [f"%arg{k}" for k in range(len(function.params) + len(function.results))]
+    bound = {}
+    for variable, name in zip((*function.params, *function.results), names):
+        bound[variable.name] = Memory("param", variable, name)
+    builder.label("start")
+    t.body(function, bound, "leave")
+    builder.label("leave")
+    builder.terminate("ret void")
+    arguments = "".join(f", ptr {name}" for name in names)
+    return "\n".join(
+        [
+            f'define internal void @"func.{plan.function.name}.{function.name}"(ptr %blk, {_THREAD}{arguments}) #0 {{',
+            "entry:",
+            *builder.entry,
+            "  br label %start",
+            *builder.lines,
+            "}",
+        ]
+    )
+
+
+def _loop(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
+    """A kernel whose threads never wait: its code, inlined into a loop over the threads of a block."""
+    name = plan.function.name
+    builder = Builder(text)
+    t = Translator(builder, storage, plan, False, plan.independent)
+    params = _kernel_parameters(t, plan.function)
+    builder.label("start")
+    t.body(plan.function, params, "leave")
+    builder.label("leave")
+    builder.terminate("ret void")
+    parameters = _parameters_attribute(plan)
+    body = [
+        f'define internal void @"body.{name}"(ptr %blk, {parameters}, {_THREAD}) alwaysinline #0 {{',
+        "entry:",
+        *builder.entry,
+        "  br label %start",
+        *builder.lines,
+        "}",
+    ]
+    return ["\n".join(body), _threads(plan, parameters)]
+
+
+def _threads(plan: Plan, parameters: str) -> str:
+    """The loop over the threads, x innermost. Its iterations may run side by side where the plan says so."""
+    name = plan.function.name
+    if plan.exact_block:
+        extents = [str(n) for n in plan.exact_block]
+        loads = []
+    else:
+        extents = ["%nx", "%ny", "%nz"]
+        loads = [
+            line
+            for axis, extent in enumerate(extents)
+            for line in (
+                f"  {extent}.at = getelementptr i8, ptr %blk, i64 {int(Field.NTID) + 4 * axis}",
+                f"  {extent} = load i32, ptr {extent}.at, !invariant.load !0",
+            )
+        ]
+    parallel = ", !llvm.loop !2" if plan.independent else ""
+    return "\n".join(
+        [
+            f'define internal void @"run.{name}"(ptr %blk, {parameters}) #0 {{',
+            "entry:",
+            *loads,
+            "  br label %planes",
+            "planes:",
+            "  %z = phi i32 [ 0, %entry ], [ %z.next, %plane.end ]",
+            "  br label %rows",
+            "rows:",
+            "  %y = phi i32 [ 0, %planes ], [ %y.next, %row.end ]",
+            "  br label %threads",
+            "threads:",
+            "  %x = phi i32 [ 0, %rows ], [ %x.next, %threads ]",
+            f'  call void @"body.{name}"(ptr %blk, ptr %params, i32 %x, i32 %y, i32 %z)',
+            "  %x.next = add nuw nsw i32 %x, 1",
+            f"  %x.more = icmp ult i32 %x.next, {extents[0]}",
+            f"  br i1 %x.more, label %threads, label %row.end{parallel}",
+            "row.end:",
+            "  %y.next = add nuw nsw i32 %y, 1",
+            f"  %y.more = icmp ult i32 %y.next, {extents[1]}",
+            "  br i1 %y.more, label %rows, label %plane.end",
+            "plane.end:",
+            "  %z.next = add nuw nsw i32 %z, 1",
+            f"  %z.more = icmp ult i32 %z.next, {extents[2]}",
+            "  br i1 %z.more, label %planes, label %done",
+            "done:",
+            "  ret void",
+            "}",
+        ]
+    )
+
+
+_COROUTINE = {
+    "llvm.coro.id": ("token", ["i32", "ptr", "ptr", "ptr"]),
+    "llvm.coro.size.i64": ("i64", []),
+    "llvm.coro.begin": ("ptr", ["token", "ptr"]),
+    "llvm.coro.suspend": ("i8", ["token", "i1"]),
+    "llvm.coro.free": ("ptr", ["token", "ptr"]),
+    "llvm.coro.end": ("void", ["ptr", "i1", "token"]),
+}
+
+
+def _coroutine(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
+    """A kernel with barriers or warp operations: a coroutine that the C scheduler starts for each thread."""
+    name = plan.function.name
+    for intrinsic, (result, types) in _COROUTINE.items():
+        text.declare(result, intrinsic, types)
+    text.declare("ptr", f"{text.prefix}cpu_frame", ["ptr", "i64"])
+    builder = Builder(text)
+    t = Translator(builder, storage, plan, True, False)
+    params = _kernel_parameters(t, plan.function)
+    builder.label("start")
+    t.body(plan.function, params, "leave")
+    builder.label("leave")
+    lines = [
+        f'define internal ptr @"run.{name}"(ptr %blk, ptr %params, ptr %thr, {_THREAD}) presplitcoroutine #0 {{',
+        "entry:",
+        "  %id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)",
+        "  %size = call i64 @llvm.coro.size.i64()",
+        f"  %frame = call ptr @{text.prefix}cpu_frame(ptr %blk, i64 %size)",
+        "  %coroutine = call ptr @llvm.coro.begin(token %id, ptr %frame)",
+        *builder.entry,
+        "  br label %start",
+        *builder.lines,
+        "  %last = call i8 @llvm.coro.suspend(token none, i1 true)",
+        "  switch i8 %last, label %suspend [i8 0, label %resumed.late i8 1, label %cleanup]",
+        "resumed.late:",
+        "  unreachable",
+        "cleanup:",
+        "  %unused = call ptr @llvm.coro.free(token %id, ptr %coroutine)",
+        "  br label %suspend",
+        "suspend:",
+        "  call void @llvm.coro.end(ptr %coroutine, i1 false, token none)",
+        "  ret ptr %coroutine",
+        "}",
+    ]
+    return ["\n".join(lines)]
+
+
+def _record(plan: Plan, storage: Storage, record: str) -> str:
+    """The constant ``interop_cpu_kernel`` and what it points to."""
+    kernel = plan.function
+    encoded = kernel.name.encode() + b"\0"
+    characters = "".join(f"\\{byte:02X}" for byte in encoded)
+    _, size = parameter_offsets(kernel.params)
+    block = ", ".join(f"i32 {n}" for n in plan.exact_block or (0, 0, 0))
+    fields = [
+        f"i32 {ABI}",
+        f"i32 {plan.lanes}",
+        f'ptr @"name.{kernel.name}"',
+        f"i32 {size}",
+        f"i32 {storage.static_bytes}",
+        f"[3 x i32] [{block}]",
+        "i32 0",
+        f'ptr @"run.{kernel.name}"',
+        f'ptr @"program.{kernel.name}"',
+    ]
+    types = "{ i32, i32, ptr, i32, i32, [3 x i32], i32, ptr, ptr }"
+    program = f"i32 {int(plan.coroutine)}, i32 {int(plan.spins)}"
+    return "\n".join(
+        [
+            f'@"name.{kernel.name}" = internal constant [{len(encoded)} x i8] c"{characters}"',
+            f'@"program.{kernel.name}" = internal constant {{ i32, i32 }} {{ {program} }}',
+            f'@"{record}" = constant {types} {{ {", ".join(fields)} }}, align 8',
+        ]
+    )
+
+
+def module_variables(module: Module, prefix: str) -> tuple[ModuleText, list[str]]:
+    """An LLVM module with every variable of the PTX module, under `prefix`; and their names."""
+    text = ModuleText("")
+    return text, Storage.for_module(module, text, prefix).define_all()

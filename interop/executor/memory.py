@@ -1,0 +1,215 @@
+"""Loads and stores of all state spaces, copies to shared memory, prefetches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interop.ptx import Instruction, ast
+
+from .errors import malformed, unsupported
+from .modifiers import Modifiers
+from .scopes import Memory, Register
+from .table import Table
+from .types import BITS, vector
+
+if TYPE_CHECKING:
+    from .translator import Translator
+
+TABLE = Table()
+
+SPACES = (
+    "global", "shared", "local", "const", "param", "shared::cta", "shared::cluster", "param::entry", "param::func",
+)  # fmt: skip
+SCOPES = ("cta", "cluster", "gpu", "sys")
+# How a value may be cached: of no consequence here.
+_CACHING = ("ca", "cg", "cs", "cv", "lu", "wb", "wt", "nc", "unified", "weak")
+_ORDERS = {"volatile": "monotonic", "relaxed": "monotonic", "mmio": "monotonic", "acquire": "acquire",
+           "release": "release"}  # fmt: skip
+
+
+def space_of(m: Modifiers) -> str:
+    """The state space of an access, without the part behind ``::``; empty for generic."""
+    return m.take(*SPACES).split("::")[0]
+
+
+def drop_hints(m: Modifiers) -> None:
+    """Takes cache hints, prefetch sizes and eviction priorities."""
+    m.drop(*_CACHING)
+    m.drop_prefixes("L1::", "L2::")
+
+
+def address(t: Translator, operand: ast.Operand, space: str) -> str:
+    """The host pointer of a memory operand."""
+    if not isinstance(operand, ast.Address) or len(operand.items) != 1:
+        raise malformed(t.instruction, "an address is expected here")
+    base, offset = operand.base, 0
+    while isinstance(base, ast.Offset):
+        base, offset = base.base, offset + base.offset
+    if isinstance(base, ast.Integer):
+        return t.b.offset(t.shared if space == "shared" else t.zero, base.value + offset)
+    if not isinstance(base, ast.Name):
+        raise malformed(t.instruction, "an address is a register or a variable, plus a constant")
+    binding = t.lookup(base.text)
+    if isinstance(binding, Memory):
+        return _variable(t, binding, space, offset)
+    if not isinstance(binding, Register):
+        raise malformed(t.instruction, f"{base.text} is not declared")
+    register = vector(binding.type)
+    if register not in ("i32", "i64"):
+        raise malformed(t.instruction, f"{base.text} is no address register")
+    if register == "i32" and space not in ("shared", "const", "local"):
+        raise unsupported(t.instruction, "a 32-bit address")
+    value = t.b.resize(t.b.load(register, binding.pointer), register, "i64")
+    if offset:
+        value = t.b.binary("add", "i64", value, str(offset))
+    return t.b.offset(t.shared if space == "shared" else t.zero, value)
+
+
+def _variable(t: Translator, memory: Memory, space: str, offset: int) -> str:
+    """A variable named in an address. Without a state space the address is generic, which is the host's."""
+    if space and space != memory.space:
+        raise malformed(t.instruction, f"{memory.variable.name} is in .{memory.space} memory")
+    if memory.space == "shared":
+        if not space:
+            raise unsupported(t.instruction, "a generic access to a shared variable by its name")
+        return t.b.offset(t.shared, memory.offset + offset)
+    return t.b.offset(memory.pointer, offset)
+
+
+def order_of(t: Translator, m: Modifiers, i: Instruction) -> str:
+    """LLVM's ordering of a strong access; empty for a weak one."""
+    order = _ORDERS.get(m.take(*_ORDERS), "")
+    m.take(*SCOPES)
+    return order
+
+
+def _elements(operand: ast.Operand, count: int, i: Instruction) -> tuple[ast.Operand, ...]:
+    items = operand.items if isinstance(operand, ast.Vector) else (operand,)
+    if len(items) != count:
+        raise malformed(i, f"{count} elements are expected")
+    return items
+
+
+def _vector(m: Modifiers) -> int:
+    return int(m.take("v2", "v4", "v8", default="v1")[1:])
+
+
+def _suffix(t: Translator, llvm: str, order: str, space: str) -> tuple[str, str]:
+    """What stands before and behind a load or store: ordering, alignment, the loop's access group."""
+    align = max(BITS[llvm] // 8, 1)
+    if order:
+        return "atomic volatile ", f" {order}, align {align}"
+    # Only what other threads can reach is annotated: parameters never change, and local memory rules the loop out.
+    return "", f", align {align}" + (t.access if space != "param" else "")
+
+
+@TABLE("ld", "ldu")
+def load(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """Loads, of one element or of a vector; narrow values are extended to the register."""
+    type_ = m.type()
+    count = _vector(m)
+    space = space_of(m)
+    order = order_of(t, m, i)
+    drop_hints(m)
+    if type_ == "pred":
+        raise malformed(i, "predicates cannot be loaded")
+    llvm = vector(type_)
+    pointer = address(t, t.operand(1), space)
+    before, behind = _suffix(t, llvm, order, space)
+    if space == "param" and t.frame.function.is_entry and _is_kernel_parameter(t, t.operand(1)):
+        behind += ", !invariant.load !0"
+    values = []
+    for index in range(count):
+        at = t.b.offset(pointer, index * BITS[llvm] // 8)
+        values.append(t.b.value(f"load {before}{llvm}, ptr {at}{behind}"))
+    for item, value in zip(_elements(t.operand(0), count, i), values):
+        t.write(item, type_, value, loose=True)
+
+
+def _is_kernel_parameter(t: Translator, operand: ast.Operand) -> bool:
+    base = operand.base if isinstance(operand, ast.Address) else operand
+    while isinstance(base, ast.Offset):
+        base = base.base
+    binding = t.lookup(base.text) if isinstance(base, ast.Name) else None
+    return isinstance(binding, Memory) and any(binding.variable is p for p in t.plan.function.params)
+
+
+@TABLE("st")
+def store(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """Stores; wider registers are truncated."""
+    type_ = m.type()
+    count = _vector(m)
+    space = space_of(m)
+    order = order_of(t, m, i)
+    drop_hints(m)
+    llvm = vector(type_)
+    values = [t.read(item, type_, loose=True) for item in _elements(t.operand(1), count, i)]
+    pointer = address(t, t.operand(0), space)
+    before, behind = _suffix(t, llvm, order, space)
+    for index, value in enumerate(values):
+        at = t.b.offset(pointer, index * BITS[llvm] // 8)
+        t.b.line(f"store {before}{llvm} {value}, ptr {at}{behind}")
+
+
+@TABLE("prefetch", "prefetchu", "applypriority", "discard")
+def prefetch(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """Advice about caches: nothing to do."""
+    m.rest.clear()
+
+
+@TABLE("cp")
+def copy(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """cp.async of up to 16 bytes: copies at once, so that every wait finds it done. Bulk copies are not supported."""
+    if not m.flag("async") or m.has_type() or any(x in m.rest for x in ("bulk", "mbarrier", "reduce")):
+        raise unsupported(i)
+    if m.flag("commit_group") or m.flag("wait_group") or m.flag("wait_all"):
+        return
+    if not (m.flag("shared") or m.flag("shared::cta")) or not m.flag("global"):
+        raise unsupported(i)
+    drop_hints(m)
+    size = t.operand(2)
+    if not isinstance(size, ast.Integer) or size.value not in (4, 8, 16):
+        raise malformed(i, "the size is 4, 8 or 16 bytes")
+    b = t.b
+    target, source = address(t, t.operand(0), "shared"), address(t, t.operand(1), "global")
+    used = str(size.value)
+    if len(i.operands) > 3:
+        used = b.intrinsic("umin", "i32", t.read(t.operand(3), "u32"), used)
+    # Byte by byte where a source size is given: what lies behind it may not be read and is stored as zero.
+    if used == str(size.value):
+        whole = f"i{8 * size.value}"
+        b.store(whole, b.load(whole, source, ", align 4"), target, ", align 4")
+        return
+    arguments = [("ptr", target), ("i8", "0"), ("i64", str(size.value)), ("i1", "false")]
+    b.call("void", "llvm.memset.p0.i64", arguments)
+    length = b.resize(used, "i32", "i64")
+    b.call("void", "llvm.memcpy.p0.p0.i64", [("ptr", target), ("ptr", source), ("i64", length), ("i1", "false")])
+
+
+@TABLE("alloca")
+def alloca(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """Memory of a size known at run time; not where the thread may be suspended."""
+    type_ = m.type()
+    if t.coroutine:
+        raise unsupported(i, "in a kernel with barriers or warp operations")
+    size = t.b.resize(t.read(t.operand(1), type_), vector(type_), "i64")
+    align = t.operand(2).value if len(i.operands) > 2 and isinstance(t.operand(2), ast.Integer) else 8  # type: ignore[union-attr]
+    pointer = t.b.value(f"alloca i8, i64 {size}, align {align}")
+    t.write(t.operand(0), "u64", t.b.value(f"ptrtoint ptr {pointer} to i64"))
+
+
+@TABLE("stacksave")
+def stacksave(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """The stack as it is now."""
+    m.type()
+    t.b.module.declare("ptr", "llvm.stacksave.p0", [])
+    pointer = t.b.value("call ptr @llvm.stacksave.p0()")
+    t.write(t.operand(0), "u64", t.b.value(f"ptrtoint ptr {pointer} to i64"))
+
+
+@TABLE("stackrestore")
+def stackrestore(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """Back to what ``stacksave`` saw."""
+    m.type()
+    pointer = t.b.value(f"inttoptr i64 {t.read(t.operand(0), 'u64')} to ptr")
+    t.b.call("void", "llvm.stackrestore.p0", [("ptr", pointer)])

@@ -1,0 +1,47 @@
+"""The table of instructions: opcode to the function that translates it. One module a family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from interop.ptx import Instruction
+
+from .modifiers import Modifiers
+
+if TYPE_CHECKING:
+    from .translator import Translator
+
+    Handler = Callable[[Translator, Instruction, Modifiers], None]
+
+
+class Table(dict[str, "Handler"]):
+    """A family's instructions.
+
+    >>> table = Table()
+    >>> @table("membar", "fence")
+    ... def fence(t, i, m): ...
+    >>> sorted(table)
+    ['fence', 'membar']
+    """
+
+    def __call__(self, *opcodes: str) -> Callable[[Handler], Handler]:
+        def register(handler: Handler) -> Handler:
+            for opcode in opcodes:
+                assert opcode not in self, opcode
+                self[opcode] = handler
+            return handler
+
+        return register
+
+
+def instruction_table() -> Table:
+    """All families together."""
+    from . import atomics, bits, calls, compare, control, convert, floats, integer, memory, packed, warp
+
+    table = Table()
+    for family in (atomics, bits, calls, compare, control, convert, floats, integer, memory, packed, warp):
+        for opcode, handler in family.TABLE.items():
+            assert opcode not in table, f"two families translate {opcode}"
+            table[opcode] = handler
+    return table

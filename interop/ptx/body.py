@@ -1,0 +1,115 @@
+"""Parsing of bodies: statements, scopes, instructions."""
+
+from __future__ import annotations
+
+from . import ast
+from .declarations import SPACES, parse_registers, parse_variables
+from .lexer import Lexer
+from .operands import parse_integer, parse_operands
+
+_MAX_SCOPES = 256
+_TARGETS = {".branchtargets", ".calltargets", ".callprototype"}
+
+
+class BodyParser:
+    """Parses the inside of one body: ``text[start:end]``. Scopes are a stack of its own, not recursion."""
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        self._lexer = Lexer(text, start, end)
+        self._stack: list[list[ast.Statement]] = [[]]
+        self._source = (0, 0)
+
+    def parse(self) -> tuple[ast.Statement, ...]:
+        """All statements."""
+        lexer = self._lexer
+        while lexer.token.kind != "end":
+            if lexer.accept("{"):
+                if len(self._stack) > _MAX_SCOPES:
+                    raise lexer.error("scopes nest too deeply")
+                self._stack.append([])
+            elif lexer.token.kind == "}":
+                if len(self._stack) == 1:
+                    raise lexer.error("this '}' closes nothing")
+                lexer.next()
+                block = ast.Block(tuple(self._stack.pop()))
+                self._stack[-1].append(block)
+            else:
+                self._statement()
+        if len(self._stack) > 1:
+            raise lexer.error("a '{' is never closed")
+        return tuple(self._stack[0])
+
+    def _statement(self) -> None:
+        lexer, out = self._lexer, self._stack[-1]
+        kind, text, position = lexer.token
+        if kind == "word":
+            line = lexer.line()
+            lexer.next()
+            if lexer.token.kind == ":":
+                lexer.next()
+                self._label(text, line)
+            else:
+                out.append(self._instruction(text, None, line))
+        elif kind == "@":
+            line = lexer.line()
+            lexer.next()
+            negated = lexer.accept("!")
+            register = lexer.expect_kind("word", "a predicate").text
+            name = lexer.expect_kind("word", "an instruction").text
+            out.append(self._instruction(name, ast.Guard(register, negated), line))
+        elif kind == "dotted":
+            self._directive(text)
+        elif kind == ";":
+            lexer.next()
+        else:
+            raise lexer.error(f"expected an instruction, found {lexer.found()}", position)
+
+    def _label(self, name: str, line: int) -> None:
+        lexer = self._lexer
+        if lexer.token.text not in _TARGETS:
+            self._stack[-1].append(ast.Label(name, line))
+            return
+        kind = lexer.next().text[1:]
+        labels: list[str] = []
+        while lexer.token.kind not in (";", "end"):
+            token = lexer.next()
+            if token.kind == "word":
+                labels.append(token.text)
+        lexer.expect(";")
+        self._stack[-1].append(ast.Targets(kind, name, tuple(labels) if kind != "callprototype" else ()))
+
+    def _instruction(self, name: str, guard: ast.Guard | None, line: int) -> ast.Instruction:
+        opcode, *modifiers = name.split(".")
+        operands = parse_operands(self._lexer)
+        file, source_line = self._source
+        return ast.Instruction(opcode, tuple(modifiers), operands, guard, line, source_line, file)
+
+    def _directive(self, text: str) -> None:
+        lexer, out = self._lexer, self._stack[-1]
+        if text == ".reg":
+            lexer.next()
+            out.extend(parse_registers(lexer))
+        elif text in SPACES:
+            lexer.next()
+            out.extend(parse_variables(lexer, SPACES[text]))
+        elif text == ".loc":
+            lexer.next()
+            file = parse_integer(lexer)
+            self._source = (file, parse_integer(lexer))
+            lexer.skip_line()
+        elif text == ".pragma":
+            lexer.next()
+            out.append(ast.Pragma(lexer.expect_kind("string", "a string").text[1:-1]))
+            while lexer.accept(","):
+                out.append(ast.Pragma(lexer.expect_kind("string", "a string").text[1:-1]))
+            lexer.expect(";")
+        elif text in (".extern", ".visible", ".weak", ".common"):
+            lexer.next()
+            space = lexer.next()
+            if space.text not in SPACES:
+                raise lexer.error(f"expected a state space behind {text}", space.position)
+            out.extend(parse_variables(lexer, SPACES[space.text], text[1:]))
+        elif text in (".file", ".section"):
+            lexer.skip_line()
+        else:
+            raise lexer.error(f"{text} is not a directive of a body")
