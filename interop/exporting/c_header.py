@@ -80,10 +80,14 @@ def _declarations(name: str, model: KernelModel) -> str:
     )
 
 
-def kernel_documentation(model: KernelModel) -> list[str]:
-    """The docstring and the contract, as the lines of a comment."""
+def kernel_documentation(model: KernelModel, width: int = COLUMNS - 3) -> list[str]:
+    """The docstring and the contract, as the lines of a comment, none longer than `width`."""
+    return wrapped("\n".join(_documentation(model)), width)
+
+
+def _documentation(model: KernelModel) -> list[str]:
     kernel = model.kernel
-    lines = wrapped(kernel.doc.strip()) or [f"The kernel {kernel.name}."]
+    lines = (kernel.doc.strip().splitlines()) or [f"The kernel {kernel.name}."]
     rules = [r.rule + (f" ({r.note})" if r.note else "") for r in kernel.requires]
     if rules:
         lines += ["", "Requires:"] + [f"  - {rule}" for rule in rules]

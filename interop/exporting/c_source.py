@@ -11,7 +11,7 @@ from .c_header import api_functions
 from .images import DeviceImage, HostObject
 from .model import Argument, KernelModel, buffer_fields
 from .shim import template
-from .text import c_string, call, integer_literal
+from .text import COLUMNS, c_string, call, integer_literal, nested_call, nested_initialiser
 
 _BLOCK = {
     abi.BlockKind.ANY: "INTEROP_BLOCK_ANY",
@@ -70,7 +70,8 @@ def _body(model: KernelModel) -> list[str]:
     lines += [f"    INTEROP_TRY({_array_check(a)});" for a in model.visible if a.is_array]
     lines += _launch(model)
     for requirement, rule in model.rules.requires:
-        head = f"INTEROP_REQUIRE(launch, {c_string(rule.text)}, {c_string(requirement.note)},"
+        head, note = f"INTEROP_REQUIRE(launch, {c_string(rule.text)},", f"{c_string(requirement.note)},"
+        head += f" {note}" if len(head) + len(note) < COLUMNS - 5 else f"\n        {note}"
         lines += _statement(head, model.expression(rule), model.leaves(rule))
     lines += ["    INTEROP_TRY(runtime_check_limits(&launch));"]
     if not fields:
@@ -141,8 +142,11 @@ def _fill(model: KernelModel, argument: Argument, rule: Rule) -> list[str]:
 def _statement(head: str, expression: str, leaves: Sequence[str], indent: str = "    ") -> list[str]:
     """A check over several lines: what it says, what it computes, what its message shows."""
     deeper = indent + "    "
-    lines = [f"{indent}{head}", f"{deeper}{expression},"]
-    return lines + [f"{deeper}{leaf}," for leaf in leaves[:-1]] + [f"{deeper}{leaves[-1]});"]
+    lines = [f"{indent}{head}", *nested_call(expression, deeper)]
+    lines[-1] += ","
+    for leaf in leaves[:-1]:
+        lines += nested_initialiser(leaf, deeper)
+    return [*lines, f"{deeper}{leaves[-1]});"]
 
 
 def images_source(

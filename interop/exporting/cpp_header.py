@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .c_header import kernel_documentation
 from .model import KernelModel
 from .shim import template
-from .text import call, doc_comment
+from .text import COLUMNS, call, doc_comment
 
 
 def cpp_header(name: str, version: str, models: Sequence[KernelModel]) -> str:
@@ -22,7 +22,7 @@ def _member(name: str, model: KernelModel) -> str:
     forward = ["get()", "&launch", *(a.cpp_forward for a in model.visible)]
     return "\n".join(
         [
-            doc_comment(kernel_documentation(model), "    "),
+            doc_comment(kernel_documentation(model, COLUMNS - 7), "    "),
             call(f"    void {model.name}", arguments, " const"),
             "    {",
             "        const ::interop_launch_config launch = config;",

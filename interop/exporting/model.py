@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -162,34 +161,18 @@ Field = tuple[str, int, str, str]  # C declaration in the parameter struct, offs
 
 def buffer_fields(model: KernelModel) -> list[Field]:
     """The members of the parameter buffer, in order of their offsets."""
-    fields: list[Field] = []
-    for argument in model.arguments:
-        fields += _fields_of(argument)
-    return sorted(fields, key=lambda field: field[1])
+    return sorted((_field(model.kernel, argument) for argument in model.arguments), key=lambda field: field[1])
 
 
-def _fields_of(argument: Argument) -> list[Field]:
-    """One member where the image lays the parameter out as C does; else one for each machine value."""
-    name, param = argument.name, argument.param
-    parts = packing(param)
+def _field(kernel: abi.Kernel, argument: Argument) -> Field:
+    """One member for each parameter: images lay slices and tensors out as C lays out our structs of them."""
+    name, type_, parts = argument.name, argument.param.type, packing(argument.param)
     base = parts[0][1]
-    natural = [offset - base for _, offset, _ in parts] == [8 * i for i in range(len(parts))] and base % 8 == 0
-    if isinstance(param.type, abi.Pointer):
-        value = argument.address if argument.is_array else name
-        return [(f"{argument.element_c} *{name}", base, name, value)]
-    if natural or isinstance(param.type, (abi.Scalar, abi.Bytes)):
-        return [(argument.c_declaration, base, name, name)]
-    value_of: dict[str, Callable[[abi.Component], tuple[str, str]]] = {
-        "pointer": lambda c: (f"{argument.element_c} *{name}_data", f"{name}.data"),
-        "length": lambda c: (f"uint64_t {name}_length", f"{name}.length"),
-        "dim": lambda c: (f"int64_t {name}_dim{c.axis}", f"{name}.shape[{c.axis}]"),
-        "stride": lambda c: (f"int64_t {name}_stride{c.axis}", f"{name}.strides[{c.axis}]"),
-    }
-    fields = []
-    for component, offset, _ in parts:
-        declaration, value = value_of[component.role](component)
-        fields.append((declaration, offset, declaration.split()[-1].lstrip("*"), value))
-    return fields
+    if any(offset - base != 8 * i for i, (_, offset, _) in enumerate(parts)):
+        raise abi.UnsupportedError(f"{kernel.name}: the machine values of '{argument.param.name}' do not lie side by side")
+    if isinstance(type_, abi.Pointer):
+        return f"{argument.element_c} *{name}", base, name, argument.address if argument.is_array else name
+    return argument.c_declaration, base, name, name
 
 
 def make_models(kernels: tuple[abi.Kernel, ...]) -> tuple[KernelModel, ...]:

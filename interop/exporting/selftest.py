@@ -56,7 +56,7 @@ def selftest_source(name: str, models: Sequence[KernelModel], examples: Sequence
     return template(
         "templates/selftest.c.in",
         NAME=name,
-        READERS="\n".join(_reader(element) for element in sorted(used)),
+        READERS="".join(_reader(element) + "\n" for element in sorted(used)),
         EXAMPLES="\n".join(functions),
         ENTRIES="\n".join(entries),
     )

@@ -43,11 +43,12 @@ def doc_comment(lines: Sequence[str], indent: str = "") -> str:
     return "\n".join([f"{indent}/**", *body, f"{indent} */"])
 
 
-def wrapped(text: str, width: int = COLUMNS - 6) -> list[str]:
-    """The paragraphs of `text`, each line of at most `width` columns; lines that already fit stay as they are."""
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of `text`, those longer than `width` wrapped; what goes on is indented like the line's own text."""
     result: list[str] = []
     for line in text.splitlines():
-        result += [line.rstrip()] if len(line) <= width else textwrap.wrap(line, width)
+        start = len(line) - len(line.lstrip(" -"))
+        result += textwrap.wrap(line, width, subsequent_indent=" " * start) if len(line) > width else [line.rstrip()]
     return result
 
 
@@ -71,6 +72,45 @@ def call(head: str, arguments: Sequence[str], tail: str) -> str:
     if not arguments:
         line += f"){tail}"
     return "\n".join([*lines, line])
+
+
+def nested_call(expression: str, indent: str) -> list[str]:
+    """A nest of calls as indented lines, broken only where it does not fit.
+
+    >>> nested_call("f(a, g(b))", "    ")
+    ['    f(a, g(b))']
+    """
+    if len(indent) + len(expression) < COLUMNS or not expression.endswith(")"):
+        return [indent + expression]
+    head, arguments = _split_call(expression)
+    lines = [f"{indent}{head}("]
+    for argument in arguments:
+        lines += nested_call(argument, indent + "    ")
+        lines[-1] += ","
+    lines[-1] = lines[-1][:-1] + ")"
+    return lines
+
+
+def nested_initialiser(pair: str, indent: str) -> list[str]:
+    """``{"text", value}`` followed by a comma; the value goes on lines of its own where it does not fit."""
+    if len(indent) + len(pair) < COLUMNS:
+        return [f"{indent}{pair},"]
+    text, value = pair[: pair.index('", ') + 1], pair[pair.index('", ') + 3 :]
+    lines = [f"{indent}{text},", *nested_call(value[:-1], indent + " ")]
+    lines[-1] += "},"
+    return lines
+
+
+def _split_call(expression: str) -> tuple[str, list[str]]:
+    """``f(a, g(b, c))`` as ``f`` and its arguments."""
+    head, rest = expression.split("(", 1)
+    arguments, depth, start = [], 0, 0
+    for position, char in enumerate(rest):
+        if char == "," and depth == 0:
+            arguments.append(rest[start:position])
+            start = position + 1
+        depth += {"(": 1, ")": -1}.get(char, 0)
+    return head, [a.strip() for a in [*arguments, rest[start:-1]]]
 
 
 def float_literal(value: float, is_f32: bool) -> str:

@@ -62,7 +62,7 @@ class Program:
         if device.startswith("fake"):
             device = device.replace("fake", "cuda")
             variables["LD_LIBRARY_PATH"] = str(self.fake_driver)
-        elif device == "cuda":
+        elif device == "cuda" and "LD_LIBRARY_PATH" not in environment:
             variables.setdefault("LD_LIBRARY_PATH", os.environ.get("LD_LIBRARY_PATH", ""))
             variables["ASAN_OPTIONS"] = "detect_leaks=0:protect_shadow_gap=0"  # the driver maps memory as it likes
         command = [str(self.path), *([device] if device else []), *rest]
@@ -97,7 +97,7 @@ def mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Example(sums, (random.random(1000), np.full(16, np.nan))),
     ]
     folder = tmp_path_factory.mktemp("exports") / "mix"
-    export(export_kernels.all_kernels(), folder, name="mix", examples=examples)
+    export(export_kernels.all_kernels(), folder, name="mix", examples=examples, version="1.2.3")
     return folder
 
 
@@ -120,6 +120,14 @@ def c_host(mix: Path, library: list[Path], fake_driver: Path, tmp_path_factory: 
     program = tmp_path_factory.mktemp("c") / "host"
     flags = ["-std=c11", "-g", *WARNINGS, *SANITIZE, f"-I{mix / 'include'}"]
     run_tool(["gcc", *flags, HERE / "host.c", *library, *LIBRARIES, "-o", program])
+    return Program(program, fake_driver)
+
+
+@pytest.fixture(scope="session")
+def c_context(mix: Path, library: list[Path], fake_driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    program = tmp_path_factory.mktemp("contexts") / "host"
+    flags = ["-std=c11", "-g", *WARNINGS, *SANITIZE, f"-I{mix / 'include'}"]
+    run_tool(["gcc", *flags, HERE / "contexts.c", *library, *LIBRARIES, "-o", program])
     return Program(program, fake_driver)
 
 

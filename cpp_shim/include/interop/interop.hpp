@@ -28,19 +28,19 @@ using dim3 = ::interop_dim3;
 /// A failed call: what() has the library's words, status() the number that all languages share.
 class error : public std::runtime_error
 {
-  public:
+public:
     error(::interop_status status, const std::string &message) : std::runtime_error(message), status_(status) {}
 
     ::interop_status status() const noexcept { return status_; }
 
-  private:
+private:
     ::interop_status status_;
 };
 
 /// Where kernels run.
 class device
 {
-  public:
+public:
     device(::interop_device value) noexcept : value_(value) {}
 
     /// CUDA where the machine has a usable GPU, else the CPU.
@@ -59,20 +59,20 @@ class device
     }
     friend bool operator!=(const device &a, const device &b) noexcept { return !(a == b); }
 
-  private:
+private:
     ::interop_device value_;
 };
 
 /// The caller's stream, not owned: a CUstream or cudaStream_t passes as it is. The default one is the driver's.
 class stream
 {
-  public:
+public:
     stream() noexcept = default;
     stream(::interop_stream handle) noexcept : handle_(handle) {}
 
     operator ::interop_stream() const noexcept { return handle_; }
 
-  private:
+private:
     ::interop_stream handle_ = nullptr;
 };
 
@@ -104,7 +104,7 @@ class span
     using fits = std::enable_if_t<std::is_convertible<std::remove_pointer_t<data_of<C>> (*)[], T (*)[]>::value &&
                                   std::is_convertible<decltype(std::declval<C &>().size()), std::size_t>::value>;
 
-  public:
+public:
     using element_type = T;
 
     span() noexcept = default;
@@ -126,7 +126,7 @@ class span
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
 
-  private:
+private:
     T *data_ = nullptr;
     std::size_t size_ = 0;
 };
@@ -135,7 +135,7 @@ class span
 template <class T, std::size_t N>
 class tensor
 {
-  public:
+public:
     using extents = std::array<std::int64_t, N>;
 
     tensor(T *data, const extents &shape) noexcept : data_(data), shape_(shape), strides_(contiguous(shape)) {}
@@ -166,7 +166,7 @@ class tensor
     std::int64_t shape(std::size_t axis) const noexcept { return shape_[axis]; }
     std::int64_t stride(std::size_t axis) const noexcept { return strides_[axis]; }
 
-  private:
+private:
     static extents contiguous(const extents &shape) noexcept
     {
         extents strides{};
@@ -206,7 +206,7 @@ class buffer
 {
     static_assert(std::is_trivially_copyable<T>::value, "a kernel's elements are plain numbers");
 
-  public:
+public:
     buffer() noexcept = default;
     buffer(const detail::memory &memory, std::shared_ptr<const void> library, std::size_t size)
         : memory_(&memory), library_(std::move(library)), size_(size)
@@ -276,7 +276,7 @@ class buffer
         return host;
     }
 
-  private:
+private:
     void check_size(std::size_t size) const
     {
         if (size != size_)

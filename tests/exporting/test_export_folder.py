@@ -1,0 +1,127 @@
+"""The folder as a whole: complete or not there, the same bytes each time, never in another's place."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import export_kernels
+import numpy as np
+import pytest
+
+import abi
+from abi import bundle
+from interop.exporting import Example, ExportReport, export
+
+Export = Callable[..., ExportReport]
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_two_exports_are_the_same_bytes(tmp_path: Path) -> None:
+    x = np.arange(8, dtype=np.float32)
+    for name in ("one", "two"):
+        saxpy = export_kernels.saxpy()
+        export([saxpy, export_kernels.scale()], tmp_path / name, name="mix", examples=[Example(saxpy, (x, x, 2.0))])
+    assert tree(tmp_path / "one") == tree(tmp_path / "two")
+
+
+def test_report_says_what_is_there(tmp_path: Path) -> None:
+    report = export([export_kernels.scale()], tmp_path / "mix", name="mix", arch=(80, 90), levels=("x86-64-v3",))
+    assert (report.kernels, report.cubins, report.levels) == (("scale",), ("sm_80", "sm_90"), ("x86-64-v3",))
+    assert Path(report).is_dir() and (report / "README.md").is_file()
+
+
+def test_bundle_can_be_read_and_is_checked(quick_export: Export) -> None:
+    report = quick_export(export_kernels.all_kernels())
+    found = bundle.read(report.path)
+    assert [k.name for k in found.kernels] == ["saxpy", "scale", "transpose", "widths", "new"]
+    assert [r.rule for r in found.kernel("saxpy").requires][-1] == "disjoint(y, *)"
+    image = next((report.path / "images").iterdir())
+    image.write_bytes(image.read_bytes().replace(b"ret;", b"ret ;", 1))
+    with pytest.raises(abi.BundleError):
+        bundle.read(report.path)
+
+
+def test_one_image_for_kernels_that_share_it(quick_export: Export) -> None:
+    report = quick_export(export_kernels.all_kernels())
+    assert len(list((report.path / "images").iterdir())) == 1
+
+
+def test_our_own_export_is_replaced_with_its_build_folder(quick_export: Export) -> None:
+    report = quick_export([export_kernels.saxpy()])
+    (report.path / "build").mkdir()
+    (report.path / "build" / "CMakeCache.txt").write_text("")
+    quick_export([export_kernels.scale()])
+    assert "mix_scale" in (report / "include/mix.h").read_text()
+    assert not (report / "build").exists()
+
+
+@pytest.mark.parametrize("change", ["add", "edit"])
+def test_a_persons_work_in_an_export_is_not_overwritten(quick_export: Export, change: str) -> None:
+    report = quick_export([export_kernels.saxpy()])
+    file = report / ("notes.txt" if change == "add" else "main.cpp")
+    file.write_text("mine")
+    with pytest.raises(abi.BundleError, match=file.name):
+        quick_export([export_kernels.scale()])
+    assert file.read_text() == "mine"
+
+
+def test_other_folders_and_files_are_left_alone(quick_export: Export, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.tex").write_text("years of work")
+    with pytest.raises(abi.BundleError, match="holds other files"):
+        quick_export([export_kernels.saxpy()])
+    (tmp_path / "file").write_text("")
+    with pytest.raises(abi.BundleError, match="not a folder"):
+        quick_export([export_kernels.saxpy()], directory=tmp_path / "file")
+    assert [p.name for p in (tmp_path / "out").iterdir()] == ["thesis.tex"]
+
+
+def test_nothing_is_left_after_an_error(quick_export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sys.modules["interop.exporting.export"], "_manifest", fail)
+    with pytest.raises(abi.BundleError, match="No space left"):
+        quick_export([export_kernels.saxpy()])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_exported_is_refused_before_anything_is_written(quick_export: Export, tmp_path: Path) -> None:
+    saxpy, scale = export_kernels.saxpy(), export_kernels.scale()
+    wrong = replace(saxpy.kernel, symbol="saxpi")
+    cases = [
+        (lambda: quick_export([]), "nothing to export"),
+        (lambda: quick_export([lambda: 0]), "not a kernel"),
+        (lambda: quick_export([saxpy, saxpy]), "two kernels are called 'saxpy'"),
+        (lambda: quick_export([saxpy], name="int"), "'int' cannot name"),
+        (lambda: quick_export([saxpy], name="a-b"), "'a-b' cannot name"),
+        (lambda: quick_export([saxpy], version="1.0"), "three numbers"),
+        (lambda: quick_export([saxpy], levels=("avx2",)), "'avx2' is not an instruction-set level"),
+        (lambda: quick_export([saxpy], examples=[Example(scale, (np.zeros(2, np.float32), 1.0))]), "not among"),
+        (lambda: quick_export([replace(saxpy, kernel=wrong)]), "saxpi"),
+        (lambda: quick_export([replace(saxpy, name="sax py")]), "not an identifier"),
+    ]
+    for call, words in cases:
+        with pytest.raises(abi.Error, match=words):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_description_that_does_not_match_the_image_is_refused(quick_export: Export) -> None:
+    saxpy = export_kernels.saxpy()
+    params = abi.assign_slots([p if p.name != "a" else abi.Param("a", abi.f64) for p in saxpy.kernel.params])
+    with pytest.raises(abi.AbiMismatch):
+        quick_export([replace(saxpy, kernel=replace(saxpy.kernel, params=params))])
+
+
+def test_manifest_lists_every_file(quick_export: Export) -> None:
+    report = quick_export([export_kernels.saxpy()])
+    listed = json.loads((report / "export.json").read_text())["files"]
+    assert set(listed) == set(tree(report.path)) - {"export.json"}

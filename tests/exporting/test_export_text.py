@@ -1,0 +1,114 @@
+"""Generated text: golden files, names, layouts, and the repository's own formatter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import export_kernels
+import numpy as np
+import pytest
+
+import abi
+from interop.exporting import Example, ExportReport, shim_path, status_header
+from interop.exporting.names import RESERVED, kernel_names, parameter_names
+from interop.exporting.text import c_string, call, float_literal, integer_literal, nested_call
+
+Export = Callable[..., ExportReport]
+GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("file", ["include/mix.h", "include/mix.hpp", "src/mix.c", "main.cpp", "selftest/selftest.c"])
+def test_golden(quick_export: Export, file: str) -> None:
+    """Set UPDATE_GOLDEN=1 to write the files anew, and read the difference."""
+    saxpy = export_kernels.saxpy()
+    x = np.arange(4, dtype=np.float32)
+    text = (quick_export([saxpy], examples=[Example(saxpy, (x, x + 1, 2.0))]) / file).read_text()
+    golden = GOLDEN / f"{Path(file).name}.golden"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+
+
+def test_status_header_is_that_of_the_table() -> None:
+    assert (shim_path() / "include/interop/status.h").read_text() == status_header()
+
+
+def test_formatter_has_nothing_to_say(quick_export: Export) -> None:
+    tool = shutil.which("clang-format", path=str(Path(sys.executable).parent)) or shutil.which("clang-format")
+    if not tool:
+        pytest.skip("clang-format is not installed")
+    report = quick_export(export_kernels.all_kernels())
+    files = [*(report / "include").rglob("*.h*"), *(report / "src").glob("mix*.c"), report / "main.cpp"]
+    files = [f for f in [*files, report / "selftest/selftest.c"] if f.name != "rule.h"]
+    style = f"--style=file:{ROOT / '.clang-format'}"
+    done = subprocess.run([tool, style, "--dry-run", "-Werror", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_lines_fit(quick_export: Export) -> None:
+    report = quick_export(export_kernels.all_kernels())
+    for file in (report / "src/mix.c", report / "include/mix.h", report / "include/mix.hpp"):
+        assert [line for line in file.read_text().splitlines() if len(line) > 120 and "\\n" not in line] == []
+
+
+def test_no_placeholder_is_left(quick_export: Export) -> None:
+    report = quick_export(export_kernels.all_kernels())
+    for path in report.path.rglob("*"):
+        if path.is_file() and path.suffix not in (".o", ".in", ".ptx", ".out") and "cmake" not in path.name.lower():
+            assert "@NAME" not in path.read_text() and "@UPPER" not in path.read_text(), path
+
+
+def test_keywords_and_clashes_get_underscores() -> None:
+    assert kernel_names(["new", "load", "f", "f_ex", "cuda_sum"]) == {
+        "new": "new_",
+        "load": "load_",
+        "f": "f_",
+        "f_ex": "f_ex",
+        "cuda_sum": "cuda_sum_",
+    }
+    names = parameter_names(["int", "int_", "module", "x", "class", "UINT8_MAX", "errno"])
+    assert names == {
+        "int": "int__",
+        "int_": "int_",
+        "module": "module_",
+        "x": "x",
+        "class": "class_",
+        "UINT8_MAX": "UINT8_MAX_",
+        "errno": "errno_",
+    }
+    assert not RESERVED & {"x", "y", "stream", "data"}
+
+
+def test_docstrings_cannot_end_their_comment(quick_export: Export) -> None:
+    text = (quick_export([export_kernels.block_sums()]) / "include/mix.h").read_text()
+    assert "Ends a comment: * / and ? ?/" in text
+
+
+def test_compiler_checks_the_layout_of_the_parameter_buffer(quick_export: Export) -> None:
+    text = (quick_export([export_kernels.widths(), export_kernels.scale()]) / "src/mix.c").read_text()
+    for member, offset in (("flag", 16), ("small", 17), ("middle", 18), ("large", 24), ("half", 32), ("point", 48)):
+        assert f"offsetof(widths_params, {member}) == {offset}" in text
+    assert "offsetof(scale_params, n) == 16" in text and "params.y = y.data;" in text
+
+
+def test_literals() -> None:
+    assert integer_literal(-(1 << 63)) == "(-INT64_C(9223372036854775807) - 1)"
+    assert integer_literal(1 << 63) == "UINT64_C(9223372036854775808)"
+    assert [float_literal(v, True) for v in (2.0, 1e-7, float("nan"))] == ["2.0f", "1e-07f", "NAN"]
+    assert c_string('"\\\n\u00e9') == '"\\"\\\\\\n\\303\\251"'
+
+
+def test_long_lists_are_filled_under_the_parenthesis() -> None:
+    text = call("int function", [f"long argument_{i}" for i in range(15)], ";")
+    lines = text.splitlines()
+    assert len(lines) == 3 and all(len(line) <= 120 for line in lines)
+    assert all(line.startswith(" " * len("int function(") + "long") for line in lines[1:])
+    broken = nested_call(f"f({'a' * 60}, g({'b' * 60}, c))", "    ")
+    assert broken == ["    f(", f"        {'a' * 60},", f"        g({'b' * 60}, c))"]

@@ -1,0 +1,155 @@
+"""Exported folders as projects: their own build and tests, find_package, installation, shared libraries, no Python."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import HERE, LIBRARIES, SANITIZE, WARNINGS, cmake_tool, compile_library, run_tool
+
+FLAGS = " ".join(WARNINGS)
+CONSUMER = HERE / "consumer"
+
+
+def configure(source: Path, build: Path, *options: str) -> None:
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    run_tool([cmake_tool("cmake"), "-S", source, "-B", build, *generator, *options])
+
+
+def build_tree(build: Path, *options: str) -> None:
+    run_tool([cmake_tool("cmake"), "--build", build, "--parallel", "2", *options])
+
+
+def run_bare(*command: object) -> str:
+    """Runs a program in an environment that has nothing: no PATH, so no Python."""
+    return run_tool(command, env={"PATH": "/nowhere"})
+
+
+@pytest.fixture(scope="module")
+def own_build(mix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exported folder built as its README says, with every warning an error."""
+    build = tmp_path_factory.mktemp("own") / "build"
+    configure(mix, build, f"-DCMAKE_C_FLAGS={FLAGS}", f"-DCMAKE_CXX_FLAGS={FLAGS}")
+    build_tree(build)
+    return build
+
+
+def test_folder_proves_itself(own_build: Path) -> None:
+    told = run_tool([cmake_tool("ctest"), "--test-dir", own_build, "--output-on-failure"])
+    assert re.search(r"mix_selftest_cpu \.* +Passed", told)
+    assert re.search(r"mix_main \.* +Passed", told)
+    assert re.search(r"mix_selftest_cuda \.*(\*\*\*Skipped| +Passed)", told)
+
+
+def test_selftest_names_each_kernel_and_needs_no_python(own_build: Path) -> None:
+    told = run_bare(own_build / "mix_selftest", "cpu")
+    assert told.splitlines() == [f"{k}: ok (cpu)" for k in ("saxpy", "scale", "transpose", "widths", "new")]
+    assert "python" not in run_tool(["ldd", own_build / "mix_main"]).lower()
+    assert "libcuda" not in run_tool(["ldd", own_build / "mix_main"])
+
+
+def test_main_program_calls_each_kernel(own_build: Path) -> None:
+    told = run_bare(own_build / "mix_main")
+    assert told.startswith("mix on ")
+    assert [k for k in ("saxpy", "scale", "transpose", "widths", "new") if f"\n{k}\n" not in told] == []
+
+
+def test_selftest_notices_another_result(own_build: Path, mix: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(mix / "selftest" / "data", data)
+    stored = bytearray((data / "0_y.out").read_bytes())
+    stored[4 * 17] ^= 1  # the last bit of element 17
+    (data / "0_y.out").write_bytes(stored)
+    (data / "1_y.in").write_bytes(b"short")
+    done = subprocess.run([own_build / "mix_selftest", "cpu", data], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "saxpy: FAILED: 0_y.out: element 17 is" in done.stdout
+    assert "scale: FAILED: " in done.stdout and "1_y.in" in done.stdout
+    assert "transpose: ok (cpu)" in done.stdout
+
+
+@pytest.mark.gpu
+def test_folder_proves_itself_on_the_gpu(own_build: Path) -> None:
+    told = run_tool([own_build / "mix_selftest", "cuda"])
+    assert told.splitlines() == [f"{k}: ok (cuda)" for k in ("saxpy", "scale", "transpose", "widths", "new")]
+
+
+def test_found_from_the_folder_itself_two_shared_libraries_in_one_program(
+    mix: Path, second: Path, tmp_path: Path
+) -> None:
+    found = ["-DBUILD_SHARED_LIBS=ON", "-DWITH_SECOND=ON", f"-Dmix_DIR={mix / 'cmake'}"]
+    configure(CONSUMER, tmp_path / "build", *found, f"-DCMAKE_PREFIX_PATH={second}")
+    build_tree(tmp_path / "build")
+    assert run_bare(tmp_path / "build" / "consumer") == "5 1.2.3\n"
+    told = run_bare(tmp_path / "build" / "two").splitlines()
+    assert told == ["15 30", "scale: requires n % 2 == 0, but n = 1 (pairs)", "no error"]
+    library = next((tmp_path / "build").rglob("libmix.so"))
+    symbols = [line.split()[-1].split("@")[0] for line in run_tool(["nm", "-D", "--defined-only", library]).splitlines()]
+    assert "mix_saxpy_ex" in symbols
+    assert all(s.startswith("mix_") and not s.startswith(("mix_runtime", "mix_cpu", "mix_cuda")) for s in symbols)
+
+
+def test_found_after_installation(own_build: Path, tmp_path: Path) -> None:
+    run_tool([cmake_tool("cmake"), "--install", own_build, "--prefix", tmp_path / "prefix"])
+    configure(CONSUMER, tmp_path / "build", f"-DCMAKE_PREFIX_PATH={tmp_path / 'prefix'}")
+    build_tree(tmp_path / "build")
+    assert run_bare(tmp_path / "build" / "consumer") == "5 1.2.3\n"
+    package = next((tmp_path / "prefix").rglob("mix.pc")).read_text()
+    assert "Version: 1.2.3" in package and "@" not in package
+
+
+def test_a_version_that_does_not_fit_is_not_found(mix: Path, tmp_path: Path) -> None:
+    project = "cmake_minimum_required(VERSION 3.18)\nproject(p LANGUAGES C)\nfind_package(mix {} REQUIRED)\n"
+    for wanted, fits in (("1", True), ("1.2.3", True), ("1.3", False), ("2.0", False)):
+        (tmp_path / "CMakeLists.txt").write_text(project.format(wanted))
+        command = [cmake_tool("cmake"), "-S", tmp_path, "-B", tmp_path / f"b{wanted}", f"-Dmix_DIR={mix / 'cmake'}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) is fits, (wanted, done.stderr)
+
+
+def test_two_static_libraries_in_one_program(
+    mix: Path, second: Path, library: list[Path], tmp_path: Path
+) -> None:
+    other = compile_library(second, "second", tmp_path / "second", ["-g", "-O1", *SANITIZE])
+    include = [f"-I{mix / 'include'}", f"-I{second / 'include'}"]
+    run_tool(["gcc", "-std=c11", *WARNINGS, *SANITIZE, *include, HERE / "two.c", *library, *other, *LIBRARIES, "-o", tmp_path / "two"])
+    assert run_bare(tmp_path / "two").splitlines()[0] == "15 30"
+
+
+def test_one_line_of_the_readme_builds_a_program(second: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(second, folder)
+    (folder / "app.c").write_text(
+        "#include <second.h>\n#include <stdio.h>\nint main(void)\n{\n    second_module *m;\n"
+        "    puts(second_load(interop_device_cpu(), &m) ? second_last_error() : second_device_name(m));\n}\n"
+    )
+    line = next(line for line in (folder / "README.md").read_text().splitlines() if line.startswith("cc "))
+    run_tool(["sh", "-c", line], cwd=folder)
+    assert run_bare(folder / "app").startswith("cpu (x86-64-v")
+
+
+def test_without_cpu_objects_the_cpu_device_is_refused_in_words(second: Path, tmp_path: Path) -> None:
+    configure(second, tmp_path, "-DSECOND_CPU=OFF", "-DCMAKE_BUILD_TYPE=Debug")
+    build_tree(tmp_path)
+    done = subprocess.run([tmp_path / "second_selftest", "cpu"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (
+        77,
+        "second: this library was built without its CPU objects, so it has no CPU device\n",
+    )
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_headers_are_clean_in_c_and_cpp(mix: Path, compiler: str, tmp_path: Path) -> None:
+    if not shutil.which(compiler):
+        pytest.skip(f"{compiler} is not installed")
+    include = f"-I{mix / 'include'}"
+    (tmp_path / "a.c").write_text("#include <mix.h>\n")
+    (tmp_path / "a.cpp").write_text("#include <mix.hpp>\n")
+    for standard in ("c11", "c17"):
+        run_tool([compiler, f"-std={standard}", *WARNINGS, include, "-fsyntax-only", tmp_path / "a.c"])
+    for standard in ("c++17", "c++20"):
+        flags = [f"-std={standard}", *WARNINGS, "-Wshadow", "-Wconversion", "-x", "c++"]
+        run_tool([compiler, *flags, include, "-fsyntax-only", tmp_path / "a.cpp"])
