@@ -19,7 +19,11 @@ from abi import Error
 
 @dataclass(frozen=True)
 class Location:
-    """A piece of one source line. Columns count characters from 1; ``end_column`` is one past the last."""
+    """A piece of one source line. Columns count characters from 1; ``end_column`` is one past the last.
+
+    ``file`` is where the source lies here and now; ``embedded`` is the path that images carry, which does not depend on
+    that, so that the same source gives the same bytes everywhere.
+    """
 
     file: str
     line: int
@@ -27,6 +31,7 @@ class Location:
     end_column: int
     text: str = ""
     function: str = ""
+    embedded: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"

@@ -265,7 +265,7 @@ class Emitter(Arithmetic):
         blocks.add(f"br i1 {condition}, label %{good}, label %{bad}, !prof !1")
         blocks.start(bad)
         name = self.declare("__assertfail", "void", "ptr, ptr, i32, ptr, i64", " nounwind cold")
-        texts = [f"ptr {self._string(t)}" for t in (message, location.file, location.function or self.function.name)]
+        texts = [f"ptr {self._string(t)}" for t in (message, location.embedded or location.file, location.function)]
         blocks.add(f"call void @{name}({texts[0]}, {texts[1]}, i32 {location.line}, {texts[2]}, i64 1)")
         # Where __assertfail is a stub that returns, the trap still stops the kernel.
         blocks.add(f"call void @{self.declare('llvm.trap', 'void', '', ' cold noreturn nounwind')}()")

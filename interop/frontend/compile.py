@@ -73,6 +73,8 @@ def lower(
     """The body as IR."""
     if not _SYMBOL.match(definition.name):
         raise SyntaxError_(f"'{definition.name}' is not an ASCII identifier", source.definition(), help="rename it")
+    if definition.name in ("_", "WARP_SZ") or definition.name.startswith("__"):
+        raise SyntaxError_(f"the name '{definition.name}' is reserved in PTX", source.definition(), help="rename it")
     compiler = Inlining(captures)
     compiler.parameters = {p.value: p for p in parameters}
     compiler.has_shared_rule = definition.shared is not None
@@ -115,7 +117,7 @@ def describe(
         requires=written + implied,
         convention="interop-1",
         check_level=CheckLevel.TYPED,
-        source=f"{source.file}:{source.definition().line}",
+        source=f"{source.embedded}:{source.definition().line}",
         doc=source.docstring,
     )
     return with_implied(kernel)

@@ -7,6 +7,8 @@ import inspect
 import os
 import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 from ..errors import Location, SyntaxError_
@@ -25,6 +27,7 @@ class Source:
         self.caller_locals = caller_locals or {}
         self.name = function.__name__
         self.file = _file(function)
+        self.embedded = _embedded(function)
         self._lines, self._first = _lines(function)
         self.tree = self._parse()
         self.docstring = inspect.getdoc(function) or ""
@@ -56,7 +59,7 @@ class Source:
         text = self._text(line)
         column = _characters(text, getattr(node, "col_offset", 0)) + 1
         end = len(text) + 1 if end_line != line else _characters(text, getattr(node, "end_col_offset", None) or 0) + 1
-        return Location(self.file, line, column, end, text, self.name)
+        return Location(self.file, line, column, end, text, self.name, self.embedded)
 
     def definition(self) -> Location:
         """The line of the ``def``, with the caret under the name."""
@@ -64,7 +67,7 @@ class Source:
         start = whole.text.find(self.name, whole.column - 1)
         if start < 0:
             return whole
-        return Location(self.file, whole.line, start + 1, start + 1 + len(self.name), whole.text, self.name)
+        return replace(whole, column=start + 1, end_column=start + 1 + len(self.name))
 
     def decorator_argument(self, keyword: str, element: int | None = None) -> Location:
         """Where the decorator gives `keyword`, or the list element `element` of it; else the definition."""
@@ -93,6 +96,15 @@ def _file(function: Callable[..., Any]) -> str:
     path = function.__code__.co_filename
     relative = os.path.relpath(path) if os.path.isabs(path) else path
     return path if relative.startswith("..") else relative
+
+
+def _embedded(function: Callable[..., Any]) -> str:
+    """The path below the folder that its module was imported from: ``filters/edges.py`` for ``filters.edges``."""
+    path = PurePath(function.__code__.co_filename)
+    module = (function.__module__ or "").split(".")
+    parts = path.parts[:-1] if path.stem == "__init__" else (*path.parts[:-1], path.stem)
+    count = len(module) if list(parts[-len(module) :]) == module else 1
+    return "/".join(path.parts[-count - (path.stem == "__init__") :])
 
 
 def _lines(function: Callable[..., Any]) -> tuple[list[str], int]:

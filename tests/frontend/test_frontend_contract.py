@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import linecache
+from pathlib import Path
 from typing import Any
 
 import pytest
+from support.assemble import assemble
 from support.compiling import compile_kernel_function
 from support.sample_kernels import SAMPLES, edges, raw_copy, reverse_block, saxpy, transpose
 
@@ -31,8 +35,7 @@ def test_saxpy_record() -> None:
     assert kernel.launch.block.kind is BlockKind.EXACT and kernel.launch.block.dims == (256, 1, 1)
     assert kernel.launch.grid == ("ceil_div(len(y), block.x)",)
     assert kernel.requires[0].rule == "len(x) >= len(y)"
-    path, _, line = kernel.source.rpartition(":")
-    assert path.endswith("sample_kernels.py") and int(line) == saxpy.__code__.co_firstlineno
+    assert kernel.source == f"support/sample_kernels.py:{saxpy.__code__.co_firstlineno}"
 
 
 def test_access_follows_the_body() -> None:
@@ -172,8 +175,6 @@ def test_shared_memory_needs_its_rule() -> None:
 
 
 def test_too_many_parameters_for_the_buffer_is_an_error() -> None:
-    import linecache
-
     import abi
 
     parameters = ", ".join(f"x{n}: io.Tensor[io.f32, 4]" for n in range(60))
@@ -183,3 +184,43 @@ def test_too_many_parameters_for_the_buffer_is_an_error() -> None:
     exec(compile(source, "<wide>", "exec"), namespace)
     with pytest.raises(abi.Error, match="4096"):
         kernel_of(namespace["wide"])
+
+
+@pytest.mark.parametrize("name", ["_", "__hidden", "WARP_SZ"])
+def test_names_that_ptx_reserves(name: str) -> None:
+    with pytest.raises(SyntaxError_, match="reserved in PTX"):
+        kernel_of(_named(name))
+
+
+@pytest.mark.parametrize("name", ["add", "tid", "entry", "printf", "main", "x", "malloc"])
+def test_other_names_assemble(name: str) -> None:
+    image = compile_kernel_function(_named(name)).program.images[0]
+    assert image.symbols == (name,)
+    assemble(image.text)
+
+
+def _named(name: str) -> Any:
+    source = (
+        f"def {name}(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):\n    y[simt.global_index()] = io.exp(x[0])\n"
+    )
+    linecache.cache[f"<{name}>"] = (len(source), None, source.splitlines(keepends=True), f"<{name}>")
+    namespace: dict[str, Any] = {"io": io, "simt": simt}
+    exec(compile(source, f"<{name}>", "exec"), namespace)
+    return namespace[name]
+
+
+def test_the_image_does_not_depend_on_where_the_source_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "import interop as io\n\ndef k(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):\n    y[0 * 1] = x[3]\n"
+    source = source.replace("y[0 * 1]", "y[io.simt.global_index()]")
+    programs = []
+    for folder in ("a", "b/c"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "placed.py").write_text(source)
+        spec = importlib.util.spec_from_file_location("placed", tmp_path / folder / "placed.py")
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        monkeypatch.chdir(tmp_path / folder)
+        programs.append(compile_kernel_function(module.k).program)
+    assert programs[0] == programs[1]
+    assert ", ".join(str(b) for b in b"placed.py") in programs[0].images[0].text
