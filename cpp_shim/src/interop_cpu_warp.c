@@ -188,24 +188,39 @@ static bool finished(const interop_cpu_thread *thread) {
     return resume == NULL;
 }
 
-/* Runs the lanes of one warp until each waits for a barrier, spins, or has exited. */
-static bool run_warp(interop_cpu_block *block, uint32_t index) {
+enum {
+    WARP_OPERATIONS = ((2u << INTEROP_CPU_ACTIVEMASK) - 1) & ~((1u << INTEROP_CPU_WARP_SYNC) - 1),
+    SPINS = 1u << INTEROP_CPU_SPIN
+};
+
+/* Runs the lanes of one warp until each waits for a barrier, spins, or has exited. Adds to `waits` a bit for each thing
+ * that its lanes wait for then. */
+static bool run_warp(interop_cpu_block *block, uint32_t index, uint32_t *waits) {
     interop_cpu_thread *warp = block->threads + (size_t)index * INTEROP_CPU_WARP;
+    const uint32_t lanes = block->thread_count - index * INTEROP_CPU_WARP;
     bool progress = false;
+    uint32_t seen;
     do {
-        const uint32_t live = block->live[index];
-        for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++) {
-            if (!(live >> lane & 1) || warp[lane].wait != INTEROP_CPU_READY) continue;
-            void (*resume)(void *);
-            memcpy(&resume, warp[lane].frame, sizeof resume);
-            resume(warp[lane].frame);
-            if (finished(&warp[lane])) {
-                warp[lane].wait = INTEROP_CPU_DONE;
-                block->live[index] &= ~(UINT32_C(1) << lane);
+        uint32_t live = block->live[index];
+        seen = 0;
+        for (uint32_t lane = 0; lane < INTEROP_CPU_WARP && lane < lanes; lane++) {
+            interop_cpu_thread *thread = &warp[lane];
+            if (thread->wait == INTEROP_CPU_READY) {
+                void (*resume)(void *);
+                memcpy(&resume, thread->frame, sizeof resume);
+                resume(thread->frame);
+                progress = true;
+                if (finished(thread)) {
+                    thread->wait = INTEROP_CPU_DONE;
+                    live &= ~(UINT32_C(1) << lane);
+                    continue;
+                }
             }
-            progress = true;
+            seen |= 1u << thread->wait;
         }
-    } while (resolve_warp(warp, block->live[index]) ? (progress = true) : false);
+        block->live[index] = live;
+    } while ((seen & WARP_OPERATIONS) && resolve_warp(warp, block->live[index]));
+    *waits |= seen;
     return progress;
 }
 
@@ -265,7 +280,23 @@ static void release(interop_cpu_block *block, uint32_t barrier) {
     block->arrived_expected[barrier] = 0;
 }
 
-static bool resolve_barriers(interop_cpu_block *block) {
+/* The usual case: all threads that live wait at the same barrier, and nobody counted. */
+static bool release_all(interop_cpu_block *block) {
+    const interop_cpu_thread *first = NULL;
+    for (uint32_t i = 0; i < block->thread_count; i++) {
+        const interop_cpu_thread *thread = &block->threads[i];
+        if (thread->wait == INTEROP_CPU_DONE) continue;
+        if (first == NULL) first = thread;
+        if (thread->mask != first->mask || thread->mode != 0) return false;
+    }
+    if (first == NULL || first->mask >= INTEROP_CPU_BARRIERS || block->arrived_expected[first->mask]) return false;
+    for (uint32_t i = 0; i < block->thread_count; i++)
+        if (block->threads[i].wait != INTEROP_CPU_DONE) block->threads[i].wait = INTEROP_CPU_READY;
+    return true;
+}
+
+static bool resolve_barriers(interop_cpu_block *block, uint32_t waits) {
+    if ((waits & ~(1u << INTEROP_CPU_DONE)) == 1u << INTEROP_CPU_BARRIER && release_all(block)) return true;
     uint32_t seen = 0;
     bool progress = false;
     for (uint32_t i = 0; i < block->thread_count; i++) {
@@ -383,18 +414,18 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block) {
     start_threads(block);
     const uint32_t warps = (block->thread_count + INTEROP_CPU_WARP - 1) / INTEROP_CPU_WARP;
     bool woken = false;
-    for (;;) {
+    while (!atomic_load_explicit(&job->stop, memory_order_relaxed)) {
         bool progress = false;
-        uint32_t live = 0;
+        uint32_t live = 0, waits = 0;
         for (uint32_t index = 0; index < warps; index++) {
-            progress |= run_warp(block, index);
+            progress |= run_warp(block, index, &waits);
             live |= block->live[index];
         }
         if (!live) break;
         /* Threads that were woken only to look at memory again have made no progress if all of them spin on. */
-        progress = resolve_barriers(block) || (progress && !woken);
+        progress = resolve_barriers(block, waits) || (progress && !woken);
         bool spins = false;
-        for (uint32_t i = 0; i < block->thread_count; i++)
+        for (uint32_t i = 0; (waits & SPINS) && i < block->thread_count; i++)
             if (block->threads[i].wait == INTEROP_CPU_SPIN) {
                 block->threads[i].wait = INTEROP_CPU_READY;
                 spins = true;

@@ -48,11 +48,9 @@ class ModuleText:
 METADATA = """\
 !0 = !{}
 !1 = distinct !{}
-!2 = distinct !{!2, !3, !4}
+!2 = distinct !{!2, !3}
 !3 = !{!"llvm.loop.parallel_accesses", !1}
-!4 = !{!"llvm.loop.vectorize.enable", i1 true}
-!5 = distinct !{!5}
-!6 = !{!"branch_weights", i32 1, i32 1048575}"""
+!4 = !{!"branch_weights", i32 1, i32 1048575}"""
 
 
 class Builder:
@@ -102,7 +100,7 @@ class Builder:
         self.terminate(f"br label %{label}")
 
     def branch_if(self, condition: str, then: str, otherwise: str, unlikely: bool = False) -> None:
-        weights = ", !prof !6" if unlikely else ""
+        weights = ", !prof !4" if unlikely else ""
         self.terminate(f"br i1 {condition}, label %{then}, label %{otherwise}{weights}")
 
     # ---- instructions ----
