@@ -115,8 +115,56 @@ interop_status runtime_check_slice(const interop_launch *launch, const char *nam
     return length ? runtime_check_pointer(launch, name, data, element_size) : INTEROP_OK;
 }
 
+/* Whether two indices may name the same element: each axis must step over all that the smaller ones reach. */
+static bool overlaps_itself(uint32_t rank, const int64_t *shape, const int64_t *strides)
+{
+    uint64_t steps[8], extents[8], reach = 0;
+    uint32_t count = 0, axis, i;
+    for (axis = 0; axis < rank; axis++) { /* sorted by insertion, the smallest step first */
+        const uint64_t step = strides[axis] < 0 ? 0 - (uint64_t)strides[axis] : (uint64_t)strides[axis];
+        if (shape[axis] <= 1)
+            continue;
+        for (i = count++; i > 0 && steps[i - 1] > step; i--) {
+            steps[i] = steps[i - 1];
+            extents[i] = extents[i - 1];
+        }
+        steps[i] = step;
+        extents[i] = (uint64_t)shape[axis];
+    }
+    for (i = 0; i < count; i++) {
+        if (steps[i] <= reach)
+            return true;
+        reach = extents[i] - 1 > (UINT64_MAX - reach) / steps[i] ? UINT64_MAX : reach + steps[i] * (extents[i] - 1);
+    }
+    return false;
+}
+
+/* "(2, 3)", and "(3,)" for one, as Python prints them. */
+static void format_tuple(char *text, size_t size, uint32_t count, const int64_t *values)
+{
+    size_t used = 0;
+    uint32_t i;
+    for (i = 0; i < count && used < size; i++) {
+        const char *open = i ? ", " : "(", *close = i + 1 < count ? "" : count == 1 ? ",)" : ")";
+        const int written = snprintf(text + used, size - used, "%s%" PRId64 "%s", open, values[i], close);
+        used += written > 0 ? (size_t)written : 0;
+    }
+}
+
+static interop_status shares_memory(const interop_launch *launch, const char *name, uint32_t rank, const int64_t *shape,
+                                    const int64_t *strides)
+{
+    char extents[192], steps[192];
+    format_tuple(extents, sizeof extents, rank, shape);
+    format_tuple(steps, sizeof steps, rank, strides);
+    return runtime_fail(INTEROP_ERROR_ARGUMENT_TYPE,
+                        "%s: %s is written, and elements of the array share memory (shape %s, strides %s elements): "
+                        "pass a copy",
+                        launch->kernel->name, name, extents, steps);
+}
+
 interop_status runtime_check_tensor(const interop_launch *launch, const char *name, const void *data, uint32_t rank,
-                                    const int64_t *shape, uint32_t element_size)
+                                    const int64_t *shape, const int64_t *strides, uint32_t element_size, bool written)
 {
     uint64_t length = 1;
     uint32_t axis;
@@ -138,6 +186,8 @@ interop_status runtime_check_tensor(const interop_launch *launch, const char *na
     if (!data)
         return runtime_fail(INTEROP_ERROR_ARGUMENT_TYPE, "%s: %s is NULL, but len(%s) = %" PRIu64, launch->kernel->name,
                             name, name, length);
+    if (written && overlaps_itself(rank, shape, strides))
+        return shares_memory(launch, name, rank, shape, strides);
     return runtime_check_pointer(launch, name, data, element_size);
 }
 

@@ -40,7 +40,7 @@ interop_status runtime_check_pointer(const interop_launch *launch, const char *n
 interop_status runtime_check_slice(const interop_launch *launch, const char *name, const void *data, uint64_t length,
                                    uint32_t element_size);
 interop_status runtime_check_tensor(const interop_launch *launch, const char *name, const void *data, uint32_t rank,
-                                    const int64_t *shape, uint32_t element_size);
+                                    const int64_t *shape, const int64_t *strides, uint32_t element_size, bool written);
 
 /* Takes the block from the contract where the caller gave none, and checks it against the contract. */
 interop_status runtime_check_block(interop_launch *launch, interop_block_kind kind, uint32_t x, uint32_t y, uint32_t z);

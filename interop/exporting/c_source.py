@@ -90,8 +90,9 @@ def _array_check(argument: Argument) -> str:
     if argument.form == "slice":
         return f"runtime_check_slice(&launch, {name}, {argument.name}.data, {argument.name}.length, {size})"
     if argument.form == "tensor":
-        value = f"{argument.name}.data, {argument.rank}, {argument.name}.shape"
-        return f"runtime_check_tensor(&launch, {name}, {value}, {size})"
+        value = f"{argument.name}.data, {argument.rank}, {argument.name}.shape, {argument.name}.strides"
+        written = "false" if argument.const else "true"
+        return f"runtime_check_tensor(&launch, {name}, {value}, {size}, {written})"
     return f"runtime_check_pointer(&launch, {name}, {argument.name}, {size})"
 
 

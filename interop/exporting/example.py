@@ -78,7 +78,9 @@ def store(example: Example, kernel: abi.Kernel) -> StoredExample:
         expected = results.get(param.name)
         rtol, atol = _tolerance(example, param)
         stored.append(StoredArgument(param, value, expected, rtol, atol))
-    return StoredExample(kernel, tuple(stored), example.expected is None and example.rtol is None and example.atol is None)
+    return StoredExample(
+        kernel, tuple(stored), example.expected is None and example.rtol is None and example.atol is None
+    )
 
 
 def element_of(param: abi.Param) -> abi.Scalar | None:
@@ -119,7 +121,9 @@ def _same_element(dtype: np.dtype[Any], element: abi.Scalar) -> bool:
 
 
 def _results(example: Example, kernel: abi.Kernel, inputs: Sequence[Any]) -> dict[str, Array]:
-    written = [p.name for p in kernel.visible_params if p.access.writes and not isinstance(p.type, (abi.Scalar, abi.Bytes))]
+    written = [
+        p.name for p in kernel.visible_params if p.access.writes and not isinstance(p.type, (abi.Scalar, abi.Bytes))
+    ]
     if example.expected is not None:
         if len(example.expected) != len(written):
             raise abi.ArgumentTypeError(
@@ -129,7 +133,9 @@ def _results(example: Example, kernel: abi.Kernel, inputs: Sequence[Any]) -> dic
         results = {name: np.ascontiguousarray(value) for name, value in zip(written, example.expected)}
     else:
         if not callable(example.kernel):
-            raise abi.ArgumentTypeError(f"an example of {kernel.name} needs expected=: the kernel cannot be called here")
+            raise abi.ArgumentTypeError(
+                f"an example of {kernel.name} needs expected=: the kernel cannot be called here"
+            )
         call: Callable[..., Any] = example.kernel
         copies = [np.array(v, copy=True, order="C") if isinstance(v, np.ndarray) else v for v in inputs]
         call(*copies)

@@ -13,7 +13,6 @@ from pathlib import Path
 import abi
 from abi.bundle import write as write_bundle
 from abi.checks import check_kernel
-from abi.rules import with_implied
 from abi.verify import verify
 
 from . import images as image_tools
@@ -70,9 +69,9 @@ def export(
 ) -> ExportReport:
     """Writes `kernels` to the folder `directory` as the C and C++ library `name`.
 
-    The folder holds headers, sources, images and a CMake package; it builds without Python, CUDA toolkit and GPU, and its
-    ctest replays `examples`. `arch` are the GPU architectures (90 is sm_90) to assemble cubins for beside the PTX; by
-    default sm_80, sm_90 and sm_100 where nvJitLink is installed. `levels` are the instruction-set levels of the CPU
+    The folder holds headers, sources, images and a CMake package. It builds without Python, CUDA toolkit and GPU, and
+    its ctest replays `examples`. `arch` are the GPU architectures (90 is sm_90) to assemble cubins for beside the PTX:
+    by default sm_80, sm_90 and sm_100 where nvJitLink is installed. `levels` are the instruction-set levels of the CPU
     code; none of them means a library without the CPU device. The folder appears complete or not at all.
 
     >>> export([saxpy], "build/mix", name="mix", examples=[Example(saxpy, (x, y, 2.0))])  # doctest: +SKIP
@@ -108,7 +107,7 @@ def _programs(kernels: Sequence[ExportableKernel]) -> list[abi.Program]:
         if not hasattr(item, "program"):
             raise abi.Error(f"{item!r} is not a kernel; decorate the function, or take it from a loaded module")
         program = item.program()
-        kernel = with_implied(replace(program.kernel, name=item.name))
+        kernel = replace(program.kernel, name=item.name)
         check_kernel(kernel)
         for image in program.images:
             if image.kind in (abi.ImageKind.PTX, abi.ImageKind.CUBIN):
@@ -125,13 +124,17 @@ def _store(example: Example, programs: Sequence[abi.Program]) -> StoredExample:
     raise abi.Error(f"an example is for '{example.kernel.name}', which is not among the exported kernels: {names}")
 
 
-def _device_images(programs: Sequence[abi.Program], arch: Sequence[int] | None) -> tuple[list[DeviceImage], tuple[str, ...]]:
+def _device_images(
+    programs: Sequence[abi.Program], arch: Sequence[int] | None
+) -> tuple[list[DeviceImage], tuple[str, ...]]:
     images = image_tools.collect(programs)
     if arch is not None and not arch:
         return images, ()
     if not image_tools.have_assembler():
         if arch is not None:
-            raise abi.Error("assembling cubins needs nvJitLink: pip install 'kernel-interop[cuda]', or export with arch=()")
+            raise abi.Error(
+                "assembling cubins needs nvJitLink: pip install 'kernel-interop[cuda]', or export with arch=()"
+            )
         note = "no cubins: nvJitLink is not installed (pip install 'kernel-interop[cuda]'); the driver compiles the PTX"
         return images, (note,)
     wanted = ARCHITECTURES if arch is None else tuple(arch)

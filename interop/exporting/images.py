@@ -64,7 +64,9 @@ def _device_image(image: abi.Image, kernels: tuple[int, ...]) -> DeviceImage:
     return DeviceImage(image, arch, exact, kernels)
 
 
-def assemble_all(images: Sequence[DeviceImage], architectures: Sequence[int], kernels: Sequence[abi.Kernel]) -> list[DeviceImage]:
+def assemble_all(
+    images: Sequence[DeviceImage], architectures: Sequence[int], kernels: Sequence[abi.Kernel]
+) -> list[DeviceImage]:
     """A cubin of each PTX image for each architecture that it can be assembled for."""
     result = []
     for item in images:
@@ -159,7 +161,7 @@ def _cpu_sources(images: Sequence[DeviceImage], kernels: Sequence[abi.Kernel]) -
         other = origin.setdefault(kernel.symbol, (image, kernel.name))
         if other[0] != image:
             raise abi.UnsupportedError(
-                f"the kernels '{other[1]}' and '{kernel.name}' have the symbol '{kernel.symbol}' in two different images; "
+                f"the kernels '{other[1]}' and '{kernel.name}' have the symbol '{kernel.symbol}' in two images; "
                 "rename one, or export them under two names"
             )
         symbols = chosen.setdefault(image, [])

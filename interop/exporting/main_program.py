@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 import abi
+from abi.show import C_SCALARS
 
 from .example import StoredExample
-from .model import C_SCALARS, Argument, KernelModel
+from .model import Argument, KernelModel
 from .selftest import file_name, scalar_literal
 from .shim import template
 from .text import c_string
@@ -50,7 +51,7 @@ _SMALL = 1024  # elements of an array without an example; 32 x 32 of a matrix
 
 def main_source(name: str, models: Sequence[KernelModel], examples: Sequence[StoredExample]) -> str:
     """The text of ``main.cpp``."""
-    first = {}
+    first: dict[str, tuple[int, StoredExample]] = {}
     for index, example in enumerate(examples):
         first.setdefault(example.kernel.name, (index, example))
     functions = [_function(name, m, first.get(m.kernel.name)) for m in models]
@@ -79,7 +80,12 @@ def _function(name: str, model: KernelModel, stored: tuple[int, StoredExample] |
         if not argument.const:
             shown.append(f"    show({c_string(argument.param.name)}, {device}.to_vector());")
     call = ", ".join(["interop::stream{}", *arguments])
-    body = [*lines, f"    m.{model.name}({call});", f"    std::printf({c_string(model.kernel.name + chr(10))});", *shown]
+    body = [
+        *lines,
+        f"    m.{model.name}({call});",
+        f"    std::printf({c_string(model.kernel.name + chr(10))});",
+        *shown,
+    ]
     return head + "\n".join(body) + "\n}\n"
 
 
@@ -94,7 +100,9 @@ def _cannot_call(model: KernelModel, has_example: bool) -> str:
     return ""
 
 
-def _host_array(argument: Argument, value: Any, stored: tuple[int, StoredExample] | None, position: int, host: str) -> str:
+def _host_array(
+    argument: Argument, value: Any, stored: tuple[int, StoredExample] | None, position: int, host: str
+) -> str:
     assert argument.element is not None
     type_ = C_SCALARS[argument.element.name]
     if argument.element.name == "bool":
@@ -107,7 +115,13 @@ def _host_array(argument: Argument, value: Any, stored: tuple[int, StoredExample
 
 
 def _count(argument: Argument) -> int:
-    return _SMALL if argument.form != "tensor" or argument.rank <= 2 else 8**argument.rank if argument.rank <= 4 else 2**argument.rank
+    return (
+        _SMALL
+        if argument.form != "tensor" or argument.rank <= 2
+        else 8**argument.rank
+        if argument.rank <= 4
+        else 2**argument.rank
+    )
 
 
 def _shape(argument: Argument, value: Any) -> Sequence[int]:

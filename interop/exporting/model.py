@@ -13,6 +13,7 @@ from abi.show import C_SCALARS, c_type, host_type
 from . import names
 from .text import c_string
 
+
 @dataclass(frozen=True)
 class Argument:
     """One parameter in C. ``name`` is its C name, ``form`` how it is passed.
@@ -169,7 +170,9 @@ def _field(kernel: abi.Kernel, argument: Argument) -> Field:
     name, type_, parts = argument.name, argument.param.type, packing(argument.param)
     base = parts[0][1]
     if any(offset - base != 8 * i for i, (_, offset, _) in enumerate(parts)):
-        raise abi.UnsupportedError(f"{kernel.name}: the machine values of '{argument.param.name}' do not lie side by side")
+        raise abi.UnsupportedError(
+            f"{kernel.name}: the machine values of '{argument.param.name}' do not lie side by side"
+        )
     if isinstance(type_, abi.Pointer):
         return f"{argument.element_c} *{name}", base, name, argument.address if argument.is_array else name
     return argument.c_declaration, base, name, name
@@ -191,5 +194,11 @@ def _form(kernel: abi.Kernel, param: abi.Param) -> str:
     if param.hidden:
         return "hidden"
     type_ = host_type(kernel, param)
-    forms = {abi.Scalar: "scalar", abi.Bytes: "scalar", abi.Tensor: "tensor", abi.Slice: "slice", abi.Pointer: "pointer"}
+    forms = {
+        abi.Scalar: "scalar",
+        abi.Bytes: "scalar",
+        abi.Tensor: "tensor",
+        abi.Slice: "slice",
+        abi.Pointer: "pointer",
+    }
     return forms[type(type_)]

@@ -22,20 +22,23 @@ _C_AND_CPP_KEYWORDS = """
 # Macros of the standard headers that generated code includes, and of compilers in their GNU modes.
 _MACROS = "NULL EOF assert errno stdin stdout stderr offsetof linux unix i386 main"
 # Functions and types that generated code uses next to a user's names.
-_OURS = "abi interop memcpy memset size_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t std"
+_OURS = (
+    "abi interop memcpy memset size_t ptrdiff_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t std"
+)
 
 RESERVED = frozenset((_C_AND_CPP_KEYWORDS + " " + _MACROS + " " + _OURS).split())
 _LIMIT_MACRO = re.compile(r"(U?INT|SIZE|PTRDIFF|WCHAR|WINT|SIG_ATOMIC)\w*_(MAX|MIN|C|WIDTH)")
 
 _RUNTIME = re.compile(r"(runtime|driver|cuda|cpu)_|bundle$")  # what the runtime's own functions begin with
 
-API_WORDS = frozenset(
-    "module load load_checked unload last_error device device_name device_note bundle_hash alloc free copy_in copy_out "
-    "synchronize get handle empty memory check".split()
-)
+_API = """
+    module load load_checked unload last_error device device_name device_note bundle_hash alloc free copy_in copy_out
+    synchronize get handle empty memory check
+"""
+API_WORDS = frozenset(_API.split())
 """What an exported library calls its own functions and members."""
 
-LOCALS = frozenset("module stream config launch params bundle check get".split())
+LOCALS = frozenset({"module", "stream", "config", "launch", "params", "bundle", "check", "get"})
 """What a generated function calls its own parameters and variables."""
 
 

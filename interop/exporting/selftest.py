@@ -13,7 +13,7 @@ import abi
 from .example import Array, StoredArgument, StoredExample
 from .model import Argument, KernelModel
 from .shim import template
-from .text import call, c_string, float_literal, integer_literal
+from .text import c_string, float_literal, integer_literal
 
 _READERS = {
     "f16": "interop_f16_to_float(((const interop_f16 *)data)[index])",
@@ -75,7 +75,11 @@ def _reader(element: str) -> str:
 def _function(name: str, model: KernelModel, index: int, example: StoredExample) -> str:
     """One example: load the inputs, call the kernel, compare what it wrote."""
     by_name = {a.param.name: a for a in model.visible}
-    lines = [f"static bool example_{index}(bool on_cpu)", "{", f"    example e = {{{c_string(model.kernel.name)}, {{NULL}}, 0, false}};"]
+    lines = [
+        f"static bool example_{index}(bool on_cpu)",
+        "{",
+        f"    example e = {{{c_string(model.kernel.name)}, {{NULL}}, 0, false}};",
+    ]
     passed = []
     for position, stored in enumerate(example.arguments):
         argument = by_name[stored.param.name]

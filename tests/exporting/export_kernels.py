@@ -55,8 +55,10 @@ def ptx_image() -> abi.Image:
     return abi.Image(abi.ImageKind.PTX, "sm_80", buffer.rstrip(b"\0"), symbols)
 
 
-def _kernel(name: str, params: list[Param], launch: Launch, *requires: Requirement, symbol: str = "", doc: str = "") -> Kernel:
-    return Kernel(name, symbol or name, "CUDA C++", assign_slots(params), launch, requires, doc=doc)
+def _kernel(
+    name: str, params: list[Param], launch: Launch, *requires: Requirement, symbol: str = "", doc: str = ""
+) -> Kernel:
+    return abi.with_implied(Kernel(name, symbol or name, "CUDA C++", assign_slots(params), launch, requires, doc=doc))
 
 
 def exactly(x: int, y: int = 1) -> Block:
@@ -140,7 +142,9 @@ def block_sums() -> HandMade:
     ]
     launch = Launch(Block(BlockKind.MULTIPLE_OF, (64, 1, 1)), ("ceil_div(len(int), block.x)",), "8 * block.x")
     rule = Requirement("len(module) == ceil_div(len(int), block.x)")
-    kernel = _kernel("new", params, launch, rule, symbol="block_sums", doc="Sums of blocks.\n\nEnds a comment: */ and ??/")
+    kernel = _kernel(
+        "new", params, launch, rule, symbol="block_sums", doc="Sums of blocks.\n\nEnds a comment: */ and ??/"
+    )
 
     def compute(values: Any, sums: Any) -> None:
         padded = np.zeros(len(sums) * 64)

@@ -7,14 +7,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import export_kernels
 import numpy as np
 import pytest
 
-import abi
 from interop.exporting import Example, ExportReport, shim_path, status_header
 from interop.exporting.names import RESERVED, kernel_names, parameter_names
 from interop.exporting.text import c_string, call, float_literal, integer_literal, nested_call

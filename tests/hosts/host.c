@@ -144,7 +144,10 @@ static int shared_limit(void)
     void *values = NULL, *sums = NULL;
     must(mix_alloc(module, 64 * 8, &values));
     must(mix_alloc(module, 8, &sums));
-    return report(mix_new__ex(module, &config, (interop_slice_const_f64){values, 64}, (interop_slice_f64){sums, 1}));
+    report(mix_new__ex(module, &config, (interop_slice_const_f64){values, 64}, (interop_slice_f64){sums, 1}));
+    must(mix_free(module, values));
+    must(mix_free(module, sums));
+    return 0;
 }
 
 static int negative_extent(void)

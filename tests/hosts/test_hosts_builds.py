@@ -87,7 +87,9 @@ def test_found_from_the_folder_itself_two_shared_libraries_in_one_program(
     told = run_bare(tmp_path / "build" / "two").splitlines()
     assert told == ["15 30", "scale: requires n % 2 == 0, but n = 1 (pairs)", "no error"]
     library = next((tmp_path / "build").rglob("libmix.so"))
-    symbols = [line.split()[-1].split("@")[0] for line in run_tool(["nm", "-D", "--defined-only", library]).splitlines()]
+    symbols = [
+        line.split()[-1].split("@")[0] for line in run_tool(["nm", "-D", "--defined-only", library]).splitlines()
+    ]
     assert "mix_saxpy_ex" in symbols
     assert all(s.startswith("mix_") and not s.startswith(("mix_runtime", "mix_cpu", "mix_cuda")) for s in symbols)
 
@@ -110,12 +112,24 @@ def test_a_version_that_does_not_fit_is_not_found(mix: Path, tmp_path: Path) -> 
         assert (done.returncode == 0) is fits, (wanted, done.stderr)
 
 
-def test_two_static_libraries_in_one_program(
-    mix: Path, second: Path, library: list[Path], tmp_path: Path
-) -> None:
+def test_two_static_libraries_in_one_program(mix: Path, second: Path, library: list[Path], tmp_path: Path) -> None:
     other = compile_library(second, "second", tmp_path / "second", ["-g", "-O1", *SANITIZE])
     include = [f"-I{mix / 'include'}", f"-I{second / 'include'}"]
-    run_tool(["gcc", "-std=c11", *WARNINGS, *SANITIZE, *include, HERE / "two.c", *library, *other, *LIBRARIES, "-o", tmp_path / "two"])
+    run_tool(
+        [
+            "gcc",
+            "-std=c11",
+            *WARNINGS,
+            *SANITIZE,
+            *include,
+            HERE / "two.c",
+            *library,
+            *other,
+            *LIBRARIES,
+            "-o",
+            tmp_path / "two",
+        ]
+    )
     assert run_bare(tmp_path / "two").splitlines()[0] == "15 30"
 
 
