@@ -191,9 +191,8 @@ def _check_array(argument: ArgumentPlan, array: ArrayView) -> None:
         rest = array.address % size
         requirement = Requirement(f"aligned({argument.name}, {size})")
         values = {f"address({argument.name}) % {size}": rest}
-        kernel = what.partition(":")[0]
-        message = contract_message(kernel, requirement, values)
-        raise ContractError(message, kernel=kernel, rule=requirement.rule, values=values)
+        message = contract_message(argument.kernel, requirement, values)
+        raise ContractError(message, kernel=argument.kernel, rule=requirement.rule, values=values)
 
 
 def _contiguous_advice(array: ArrayView) -> str:

@@ -32,11 +32,12 @@ class Kind(Enum):
 class ArgumentPlan:
     """One argument.
 
-    ``what`` is how messages call it (``saxpy: x``). ``element`` is the element type that an array must have, None where
-    any will do. ``convert`` checks a scalar. ``integers_too``: an integer may be passed for the pointer, because the
-    image does not tell pointers from integers.
+    ``kernel`` is the kernel's name, ``what`` how messages call the argument (``saxpy: x``). ``element`` is the element
+    type that an array must have, None where any will do. ``convert`` checks a scalar. ``integers_too``: an integer may
+    be passed for the pointer, because the image does not tell pointers from integers.
     """
 
+    kernel: str
     name: str
     what: str
     kind: Kind
@@ -96,17 +97,19 @@ def _argument(kernel: Kernel, param: Param) -> ArgumentPlan:
     untyped = kernel.check_level is not CheckLevel.TYPED
     if isinstance(type_, Scalar):
         convert = converter(type_, sign_known=not untyped)
-        return ArgumentPlan(param.name, what, Kind.SCALAR, text, convert=convert)
+        return ArgumentPlan(kernel.name, param.name, what, Kind.SCALAR, text, convert=convert)
     if isinstance(type_, Bytes):
-        return ArgumentPlan(param.name, what, Kind.BYTES, text, size=type_.size)
+        return ArgumentPlan(kernel.name, param.name, what, Kind.BYTES, text, size=type_.size)
     if isinstance(type_, Pointer):
         either = untyped and type_.pointee is None
         shown = f"{text} (any array or an integer: the image does not say)" if either else text
-        return ArgumentPlan(param.name, what, Kind.POINTER, shown, type_.pointee, 0, writes, integers_too=either)
+        return ArgumentPlan(
+            kernel.name, param.name, what, Kind.POINTER, shown, type_.pointee, 0, writes, integers_too=either
+        )
     if isinstance(type_, Slice):
-        return ArgumentPlan(param.name, what, Kind.SLICE, text, type_.element, 1, writes)
+        return ArgumentPlan(kernel.name, param.name, what, Kind.SLICE, text, type_.element, 1, writes)
     assert isinstance(type_, Tensor)
-    return ArgumentPlan(param.name, what, Kind.TENSOR, text, type_.element, type_.rank, writes)
+    return ArgumentPlan(kernel.name, param.name, what, Kind.TENSOR, text, type_.element, type_.rank, writes)
 
 
 def _packer(params: tuple[Param, ...]) -> tuple[struct.Struct, tuple[tuple[int, int], ...]]:
