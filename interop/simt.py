@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .language.definition import BlockSpec, KernelDefinition
+from .language.definition import BlockSpec, KernelDefinition, annotation_names
 from .language.functions import GeometryWord, Intrinsic
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def kernel(
         raise TypeError("write @simt.kernel() with parentheses")
     if isinstance(requires, str):
         raise TypeError('requires is a list of rules: requires=["len(x) >= len(y)"]')
-    caller_locals = dict(sys._getframe(1).f_locals)
+    caller_locals = annotation_names(sys._getframe(1).f_locals)
 
     def decorate(function: Callable[..., Any]) -> SimtKernel:
         from .language.kernel import SimtKernel

@@ -17,6 +17,7 @@ from ..ir.types import Shared, Witness
 from ..language.functions import MATH, PYTHON_MATH, DeviceFunction, GeometryWord, Intrinsic
 from .bindings import ArrayBinding, Binding, Literal, Number, ObjectBinding, TupleBinding, WitnessBinding, describe
 from .conversion import is_integer
+from .core import text_of
 from .expressions import Expressions
 
 Arguments = list[tuple[Binding, ast.expr]]
@@ -42,7 +43,7 @@ class Calls(Expressions):
         if isinstance(target, Intrinsic) and target.family == "simt":
             return self._simt(target, node)
         if node.keywords:
-            raise self.error(SyntaxError_, node, f"{ast.unparse(node.func)}() takes no keyword arguments")
+            raise self.error(SyntaxError_, node, f"{text_of(node.func)}() takes no keyword arguments")
         arguments = [self.pair(a) for a in node.args]
         if isinstance(target, Scalar):
             self._count(node, arguments, 1)
@@ -59,10 +60,10 @@ class Calls(Expressions):
         if len(arguments) != count:
             given = f"{len(arguments)} {'is' if len(arguments) == 1 else 'are'} given"
             noun = "argument" if count == 1 else "arguments"
-            raise self.error(TypeError_, node, f"{ast.unparse(node.func)}() takes {count} {noun}, {given}")
+            raise self.error(TypeError_, node, f"{text_of(node.func)}() takes {count} {noun}, {given}")
 
     def _builtin(self, target: Any, arguments: Arguments, node: ast.Call) -> Binding:
-        name = ast.unparse(node.func)
+        name = text_of(node.func)
         if target is len:
             self._count(node, arguments, 1)
             return self._len(arguments[0], node)
@@ -187,7 +188,7 @@ class Calls(Expressions):
                     TypeError_,
                     place,
                     f"{name}() of {describe(number)}",
-                    f"{name}() takes floats: write io.f32({ast.unparse(place)})",
+                    f"{name}() takes floats: write io.f32({text_of(place)})",
                 )
         type_: Scalar | None = None
         weak = True

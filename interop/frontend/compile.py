@@ -13,7 +13,7 @@ from abi.layout import assign_slots
 from abi.rules import Rule, with_implied
 
 from ..codegen import check_target, generate
-from ..errors import SyntaxError_
+from ..errors import SyntaxError_, UnsupportedError
 from ..ir import Function, ops, print_function, verify
 from ..language.definition import KernelDefinition
 from ..passes import run_passes
@@ -82,7 +82,11 @@ def lower(
     frame = Frame(source, variables, {}, local_names(source.tree))
     compiler.names.update({p.value: p.name for p in parameters})
     compiler.frames.append(frame)
-    compiler.statements(_without_docstring(source.tree.body))
+    try:
+        compiler.statements(_without_docstring(source.tree.body))
+    except RecursionError:
+        help = "split long expressions and deep nests into variables and device functions"
+        raise UnsupportedError("the kernel is nested too deeply", source.definition(), help=help) from None
     end = source.location(source.tree.body[-1])
     compiler.emit(ops.Return(end, ()))
     block = launch.block

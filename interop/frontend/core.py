@@ -198,7 +198,7 @@ class Core:
                 TypeError_,
                 node,
                 f"{describe(binding)} does not convert to {type_} without being asked ({purpose})",
-                f"write io.{type_}({ast.unparse(node)})" if type_.kind != "bool" else "write a comparison",
+                f"write io.{type_}({text_of(node)})" if type_.kind != "bool" else "write a comparison",
             )
         raise self.error(TypeError_, node, f"expected a number of type {type_} ({purpose}), got {describe(binding)}")
 
@@ -290,6 +290,15 @@ class Core:
             what = "may have no value here" if at else "is used before it is assigned"
             raise self.error(TypeError_, node, f"'{name}' {what}", f"assign '{name}' before the branch or loop", notes)
         return binding
+
+
+def text_of(node: ast.AST) -> str:
+    """The source of an expression, for messages; a long one is cut short."""
+    try:
+        text = ast.unparse(node)
+    except RecursionError:
+        return "..."
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _literal_help(literal: Literal, type_: Scalar) -> str:

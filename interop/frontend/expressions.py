@@ -32,6 +32,7 @@ from .bindings import (
 )
 from .captures import lookup
 from .conversion import is_integer
+from .core import text_of
 from .operators import Operators
 
 if TYPE_CHECKING:
@@ -123,8 +124,8 @@ class Expressions(Operators):
             try:
                 value = getattr(base.object, node.attr)
             except AttributeError:
-                raise self.error(SyntaxError_, node, f"{ast.unparse(node.value)} has no '{node.attr}'") from None
-            return self.captured(ast.unparse(node), value, node)
+                raise self.error(SyntaxError_, node, f"{text_of(node.value)} has no '{node.attr}'") from None
+            return self.captured(text_of(node), value, node)
         if isinstance(base, ArrayBinding):
             return self._array_attribute(base, node)
         if isinstance(base, WitnessBinding) and node.attr in _WITNESS_AXES[base.rank] and base.rank > 1:
@@ -240,7 +241,7 @@ class Expressions(Operators):
             if unpacked is not None:
                 bindings, nodes = list(unpacked), [nodes[0]] * len(unpacked)
         if len(bindings) != array.rank:
-            name = ast.unparse(node.value)
+            name = text_of(node.value)
             dims = "1 dimension" if array.rank == 1 else f"{array.rank} dimensions"
             given = "1 index" if len(bindings) == 1 else f"{len(bindings)} indices"
             raise self.error(
@@ -259,7 +260,7 @@ class Expressions(Operators):
             self._constant_index(array, axis, number.value, node)
             return self.constant(number.value, i64, self.locate(node))
         if not is_integer(number.type):
-            help = f"write io.i64({ast.unparse(node)})" if number.type.kind == "float" else ""
+            help = f"write io.i64({text_of(node)})" if number.type.kind == "float" else ""
             raise self.error(TypeError_, node, f"an array index is an integer, not {describe(number)}", help)
         return number.value
 
@@ -281,7 +282,14 @@ class Expressions(Operators):
     # -- operators
 
     def expr_binop(self, node: ast.BinOp) -> Binding:
-        return self.apply_binary(node.op, node, self.pair(node.left), self.pair(node.right))
+        # A long sum leans to the left: going down it in a loop keeps its length out of Python's recursion limit.
+        spine = [node]
+        while isinstance(spine[-1].left, ast.BinOp):
+            spine.append(spine[-1].left)
+        left = self.pair(spine[-1].left)
+        for part in reversed(spine):
+            left = self.apply_binary(part.op, part, left, self.pair(part.right)), part
+        return left[0]
 
     def expr_unaryop(self, node: ast.UnaryOp) -> Binding:
         if isinstance(node.op, ast.Not):
@@ -329,7 +337,7 @@ class Expressions(Operators):
                 TypeError_,
                 node,
                 f"'{word}' of {describe(binding)}",
-                f"'{word}' takes bools: write {ast.unparse(node)} != 0",
+                f"'{word}' takes bools: write {text_of(node)} != 0",
             )
         return binding
 

@@ -16,7 +16,7 @@ from ..ir.ops import Value
 from ..ir.rounding import round_to
 from .bindings import ArrayBinding, Binding, Literal, Number, TupleBinding, WitnessBinding, default_type, describe
 from .conversion import common, is_integer, literal_fits, wrap
-from .core import Core
+from .core import Core, text_of
 
 BINARY: dict[type[ast.operator], tuple[str, str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", "+", operator.add),
@@ -54,9 +54,9 @@ class Operators(Core):
             return binding
         help = ""
         if isinstance(binding, ArrayBinding):
-            help = f"a kernel works on elements: write {ast.unparse(node)}[i]"
+            help = f"a kernel works on elements: write {text_of(node)}[i]"
         elif isinstance(binding, WitnessBinding):
-            help = "unpack it: row, col = " + ast.unparse(node)
+            help = "unpack it: row, col = " + text_of(node)
         raise self.error(TypeError_, node, f"expected a number, got {describe(binding)}", help)
 
     def unify(
@@ -111,20 +111,20 @@ class Operators(Core):
             whole = left if _is_float(b) else right
             float_type = (ta if _is_float(a) else tb) or None
             name = float_type.name if float_type is not None and float_type.kind == "float" else "f32"
-            help = f"integers and floats are not mixed silently: write io.{name}({ast.unparse(whole[1])})"
+            help = f"integers and floats are not mixed silently: write io.{name}({text_of(whole[1])})"
         elif any(t is not None and t.kind == "bool" for t in (ta, tb)):
             flag, other = (left, tb) if ta is not None and ta.kind == "bool" else (right, ta)
             other = other or default_type(0)
-            help = f"a bool is not a number: write io.{other}({ast.unparse(flag[1])})"
+            help = f"a bool is not a number: write io.{other}({text_of(flag[1])})"
         elif ta is not None and tb is not None and ta.kind == "float":
-            both = " and ".join(f"io.f32({ast.unparse(part[1])})" for part in (left, right))
+            both = " and ".join(f"io.f32({text_of(part[1])})" for part in (left, right))
             help = f"neither type holds all values of the other: write {both}"
         elif ta is not None and tb is not None:
             unsigned = right if ta.kind == "int" else left
             target = i64 if unsigned_fits_i64(ta, tb) else ta if ta.kind == "int" else tb
             help = (
                 "signed and unsigned integers of these widths have no common type: "
-                f"write io.{target}({ast.unparse(unsigned[1])})"
+                f"write io.{target}({text_of(unsigned[1])})"
             )
         return self.error(TypeError_, node, message, help)
 
@@ -152,25 +152,24 @@ class Operators(Core):
         return Number(self.binary(kind, x, y, self.locate(node)), weak)
 
     def _legal(self, kind: str, symbol: str, value: Value, node: ast.AST, left: ast.expr, right: ast.expr) -> None:
+        """Refuses operations that the operands' type does not have."""
         type_ = value.type
         assert isinstance(type_, Scalar)
-        a, b = ast.unparse(left), ast.unparse(right)
-        if type_.kind == "bool" and kind not in ("and", "or", "xor"):
-            raise self.error(TypeError_, node, f"'{symbol}' of two bools", f"a bool is not a number: write io.i32({a})")
-        if is_integer(type_) and kind == "div":
-            raise self.error(
-                TypeError_,
-                node,
-                f"'/' between integers ({type_})",
-                f"write {a} // {b} for the integer quotient, or io.f32({a}) / io.f32({b})",
-            )
-        if type_.kind == "float" and kind in ("and", "or", "xor"):
+        bitwise = kind in ("and", "or", "xor")
+        if type_.kind == "bool" and not bitwise:
+            help = f"a bool is not a number: write io.i32({text_of(left)})"
+            raise self.error(TypeError_, node, f"'{symbol}' of two bools", help)
+        if type_.kind == "float" and bitwise:
             raise self.error(TypeError_, node, f"'{symbol}' of two floats ({type_})", "bit operations take integers")
+        if is_integer(type_) and kind == "div":
+            a, b = text_of(left), text_of(right)
+            help = f"write {a} // {b} for the integer quotient, or io.f32({a}) / io.f32({b})"
+            raise self.error(TypeError_, node, f"'/' between integers ({type_})", help)
         if type_.kind == "float" and kind in ("floordiv", "mod"):
+            a, b = text_of(left), text_of(right)
             instead = f"io.floor({a} / {b})" if kind == "floordiv" else f"io.fmod({a}, {b}), which has the sign of {a}"
-            raise self.error(
-                UnsupportedError, node, f"'{symbol}' of floats cannot be used in a kernel", f"write {instead}"
-            )
+            message = f"'{symbol}' of floats cannot be used in a kernel"
+            raise self.error(UnsupportedError, node, message, f"write {instead}")
 
     def _guard_division(self, divisor: Literal | Number, value: Value, node: ast.AST) -> None:
         if isinstance(divisor, Literal):
@@ -198,9 +197,9 @@ class Operators(Core):
         try:
             result = fold(a.value, b.value)
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise self.error(TypeError_, node, f"{ast.unparse(node)} has no value: {error}") from None
+            raise self.error(TypeError_, node, f"{text_of(node)} has no value: {error}") from None
         if isinstance(result, complex):
-            raise self.error(TypeError_, node, f"{ast.unparse(node)} is a complex number")
+            raise self.error(TypeError_, node, f"{text_of(node)} is a complex number")
         return Literal(result)
 
     def _shift(
@@ -252,7 +251,7 @@ class Operators(Core):
                 raise self.error(TypeError_, node, "'**' of a bool")
             if n < 0 and is_integer(number.type):
                 raise self.error(
-                    TypeError_, node, "an integer to a negative power", f"write 1.0 / io.f32({ast.unparse(base[1])})"
+                    TypeError_, node, "an integer to a negative power", f"write 1.0 / io.f32({text_of(base[1])})"
                 )
             if abs(n) <= _MAX_EXPONENT:
                 result = self._product(number.value, abs(n), node)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, Union
 
-from .constants import BlockRule, Const, Extent
+from abi import Scalar
+
+from .constants import BlockRule, Extent
+from .types import Annotation, ParameterWord
 
 BlockSpec = Union[None, Extent, BlockRule, tuple[Extent, ...]]
 """``256``, ``(32, 8)``, ``io.up_to(n)``, ``io.multiple_of(n)`` or None: any block."""
@@ -32,10 +36,16 @@ class KernelDefinition:
         return "_".join([self.function.__name__, *parts])
 
 
+def annotation_names(local_names: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the decorator's caller's locals that an annotation may use. The others are not kept alive."""
+    kinds = (Annotation, ParameterWord, Scalar, ModuleType)
+    return {name: value for name, value in local_names.items() if isinstance(value, kinds)}
+
+
 def _readable(value: bool | int | float) -> str:
     """A constant's value as part of a symbol: -1 is m1, 0.5 is 0p5, 1e-05 is 1em05."""
     text = str(int(value)) if isinstance(value, bool) else repr(value)
     return text.replace("-", "m").replace(".", "p").replace("+", "")
 
 
-__all__ = ["BlockSpec", "Const", "KernelDefinition"]
+__all__ = ["BlockSpec", "KernelDefinition", "annotation_names"]

@@ -210,6 +210,43 @@ def test_reverse_block_in_dynamic_shared_memory(random: np.random.Generator) -> 
         run(sample(reverse_block), [x, y], (2, 1, 1), (48, 1, 1), shared=4 * 47)
 
 
+def scalars(
+    y: io.DisjointSlice[io.f64],
+    flag: io.bool_,
+    h: io.f16,
+    b: io.i8,
+    w: io.u16,
+    u: io.u64,
+    d: io.f64,
+    last: io.bool_,
+):
+    i = simt.global_index()
+    values = (io.f64(flag), io.f64(h), io.f64(b), io.f64(w), io.f64(u), d, io.f64(last))
+    for k in (0, 1, 2, 3, 4, 5, 6):
+        if i == k:
+            y[i] = values[k]
+
+
+def test_scalars_of_every_width_arrive() -> None:
+    y = poisoned(7, np.float64)
+    run(compile_kernel_function(scalars), [y, 1, 1.5, -100, 65535, 2**63 + 2048, 0.1, 0], (1, 1, 1), (7, 1, 1))
+    assert y.tolist() == [1.0, 1.5, -100.0, 65535.0, float(2**63 + 2048), 0.1, 0.0]
+
+
+def volume(src: io.Tensor[io.f32, 4], dst: io.DisjointTensor[io.f32, 3], k: io.i64):
+    p = simt.global_index(3)
+    plane, row, col = p
+    if plane < dst.shape[0] and row < dst.shape[1] and col < dst.shape[2]:
+        dst[p] = src[k, plane, row, col] + io.f32(src.strides[3])
+
+
+def test_tensors_of_rank_3_and_4_with_any_strides(random: np.random.Generator) -> None:
+    src = random.standard_normal((10, 4, 3, 2)).astype(np.float32).transpose(2, 1, 0, 3)[:, ::2, ::-1, :]
+    dst = poisoned((5, 10, 2)).transpose(0, 1, 2)[:2]
+    run(compile_kernel_function(volume), [src, dst, 2], (1, 4, 2), (32, 3, 1))
+    np.testing.assert_array_equal(dst, src[2] + 1)
+
+
 # -- checks at run time ------------------------------------------------------------------------------------------------
 
 

@@ -400,3 +400,35 @@ def test_u32_counts() -> None:
             v = v + k
 
     assert stored_type(counted) == u32
+
+
+def _from_text(source: str) -> Callable[..., Any]:
+    import linecache
+
+    file = f"<text {hash(source)}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    namespace: dict[str, Any] = {"io": io, "simt": simt}
+    exec(compile(source, file, "exec"), namespace)
+    function: Callable[..., Any] = namespace["kernel"]
+    return function
+
+
+def test_a_sum_of_a_thousand_terms() -> None:
+    terms = " + ".join(["n"] * 1000)
+    compile_kernel_function(_from_text(f"def kernel(n: io.i32, y: io.DisjointSlice[io.i32]):\n    v = {terms}\n"))
+
+
+def test_nests_that_are_too_deep_are_an_error_in_words() -> None:
+    nest = "min(n, " * 90 + "n" + ")" * 90
+    lines = ["def kernel(n: io.i32):"]
+    lines += [f"{'    ' * depth}if n > {depth}:" for depth in range(1, 19)]
+    lines += [f"{'    ' * 19}v = {nest}"]
+    with pytest.raises(CompileError, match="nested too deeply"):
+        import sys
+
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(400)
+        try:
+            compile_kernel_function(_from_text("\n".join(lines) + "\n"))
+        finally:
+            sys.setrecursionlimit(limit)
