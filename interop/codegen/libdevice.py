@@ -59,19 +59,38 @@ def find() -> Path:
 
 
 @cache
-def _bitcode() -> bytes:
-    return find().read_bytes()
+def _subset(names: frozenset[str]) -> bytes:
+    """Bitcode of the library functions `names` and what they call.
 
-
-def link(module: Any) -> None:
-    """Links libdevice into an llvmlite module; functions that stay unused are removed by the pipeline."""
+    The whole library has hundreds of functions and takes 30 ms to read and link; kernels use the same few again and
+    again.
+    """
     import llvmlite.binding as llvm
 
-    library = llvm.parse_bitcode(_bitcode())
+    library = llvm.parse_bitcode(find().read_bytes())
+    missing = names - {f.name for f in library.functions}
+    if missing:
+        raise UnsupportedError(
+            f"{find()} has no function {', '.join(sorted(missing))}", help="install a newer nvidia-nvvm"
+        )
     for function in library.functions:
         if function.name == "__nvvm_reflect":
             function.name = REFLECT
-    module.link_in(library)
+        elif not function.is_declaration and function.name not in names:
+            function.linkage = llvm.Linkage.internal
+    sweep = llvm.create_new_module_pass_manager()
+    sweep.add_global_dead_code_eliminate_pass()
+    machine = llvm.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu="sm_80")
+    sweep.run(library, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    bitcode: bytes = library.as_bitcode()
+    return bitcode
+
+
+def link(module: Any, names: frozenset[str]) -> None:
+    """Links the library functions `names` into an llvmlite module, for its own use."""
+    import llvmlite.binding as llvm
+
+    module.link_in(llvm.parse_bitcode(_subset(names)))
     for function in module.functions:
-        if (function.name.startswith("__nv_") or function.name == REFLECT) and not function.is_declaration:
+        if (function.name in names or function.name == REFLECT) and not function.is_declaration:
             function.linkage = llvm.Linkage.internal

@@ -43,22 +43,17 @@ def generate(function: Function, target: str) -> tuple[str, str]:
         text, library = emit_module(function, str(machine.target_data))
         if library:
             text += libdevice.reflect_definition(target)
-        return text, _compile(text, machine, bool(library))
+        return text, _compile(text, machine, library)
 
 
-def _compile(text: str, machine: Any, needs_library: bool) -> str:
+def _compile(text: str, machine: Any, library: frozenset[str]) -> str:
     import llvmlite.binding as llvm
 
     module = llvm.parse_assembly(text)
     module.verify()
-    if needs_library:
-        libdevice.link(module)
+    if library:
+        libdevice.link(module, library)
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=3))
-    if needs_library:
-        # Drop the hundreds of functions that the kernel does not call before anything is optimised.
-        sweep = llvm.create_new_module_pass_manager()
-        sweep.add_global_dead_code_eliminate_pass()
-        sweep.run(module, builder)
     builder.getModulePassManager().run(module, builder)
     ptx: str = machine.emit_assembly(module)
     unknown = re.search(r"\.extern \.func[^;]*?(llvm\.[\w.]+)", ptx)

@@ -22,7 +22,6 @@ from .expressions import Expressions
 
 Arguments = list[tuple[Binding, ast.expr]]
 _PREDICATES = ("isnan", "isinf", "isfinite")
-_MAX_STATIC_SHARED = 48 * 1024
 
 
 class Calls(Expressions):
@@ -307,13 +306,6 @@ class Calls(Expressions):
         if not 1 <= len(extents) <= 4:
             raise self.error(TypeError_, node.args[1], "a shared array has 1 to 4 dimensions")
         type_ = Shared(scalar, tuple(extents))
-        if type_.bytes > _MAX_STATIC_SHARED:
-            raise self.error(
-                TypeError_,
-                node,
-                f"the shared array takes {type_.bytes} bytes; a block has {_MAX_STATIC_SHARED} of static shared memory",
-                'make it smaller, or use dynamic shared memory: shared="..." in the decorator, a run-time length here',
-            )
         value = Value(type_)
         self.emit(ops.SharedArray(self.locate(node), value, ()))
         return ArrayBinding(value)

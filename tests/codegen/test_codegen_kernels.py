@@ -176,7 +176,7 @@ def test_missing_libdevice_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
     from interop.codegen import libdevice
 
     libdevice.find.cache_clear()
-    libdevice._bitcode.cache_clear()
+    libdevice._subset.cache_clear()
     monkeypatch.setattr(libdevice, "_candidates", list)
     with pytest.raises(abi.UnsupportedError, match="pip install nvidia-nvvm"):
         ptx_of(tone)
