@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "exporting"))
 
 import export_kernels  # noqa: E402
+import simt_kernels  # noqa: E402
 
 from interop.exporting import Example, export  # noqa: E402
 
@@ -96,16 +98,24 @@ def mix(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Example(widths, (np.full(12, np.nan), *scalars)),
         Example(sums, (random.random(1000), np.full(16, np.nan))),
     ]
+    reverse, gather = simt_kernels.reverse_blocks, simt_kernels.gather
+    index = random.integers(0, 1000, 100, dtype=np.int32)
+    examples += [
+        Example(reverse, (x[:150], np.full(150, np.nan, np.float32), 0.5)),
+        Example(gather, (x, index, np.zeros(100, np.float32)), expected=[x[index]]),
+    ]
     folder = tmp_path_factory.mktemp("exports") / "mix"
-    export(export_kernels.all_kernels(), folder, name="mix", examples=examples, version="1.2.3")
+    export([*export_kernels.all_kernels(), reverse, gather], folder, name="mix", examples=examples, version="1.2.3")
     return folder
 
 
 @pytest.fixture(scope="session")
 def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Another export of the same kernel under another name."""
+    """Another export of one kernel under another name, for older processors."""
+    scale = export_kernels.scale()
+    example = Example(scale, (np.random.default_rng(8).random(512, dtype=np.float32), 1.7))
     folder = tmp_path_factory.mktemp("exports") / "second"
-    export([export_kernels.scale()], folder, name="second", arch=())
+    export([scale], folder, name="second", examples=[example], arch=(), levels=("x86-64-v2",))
     return folder
 
 
@@ -137,6 +147,18 @@ def cpp_host(mix: Path, library: list[Path], fake_driver: Path, tmp_path_factory
     flags = ["-std=c++17", "-g", *WARNINGS, *SANITIZE, f"-I{mix / 'include'}"]
     run_tool(["g++", *flags, HERE / "host.cpp", *library, *LIBRARIES, "-o", program])
     return Program(program, fake_driver)
+
+
+def has_driver() -> bool:
+    """Whether this machine has an NVIDIA driver."""
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+without_driver = pytest.mark.skipif(has_driver(), reason="the machine has an NVIDIA driver")
 
 
 def cmake_tool(name: str) -> str:

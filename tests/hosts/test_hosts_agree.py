@@ -9,6 +9,7 @@ from typing import Any
 import export_kernels
 import numpy as np
 import pytest
+import simt_kernels
 from conftest import LIBRARIES, compile_library, run_tool
 
 import abi
@@ -183,3 +184,15 @@ def test_dynamic_shared_memory_and_multiples(shared: Library) -> None:
         np.testing.assert_array_equal(copy, sums)
         told.add(_gist(expected))
     assert len(told) >= 4, told
+
+
+def test_kernel_that_stops_is_told_alike(shared: Library) -> None:
+    src, index = np.arange(150, dtype=np.float32), np.arange(100, dtype=np.int32)
+    index[77] = 150
+    with pytest.raises(abi.ExecutionError) as stopped:
+        simt_kernels.gather(src, index, np.zeros(100, np.float32))
+    dst = np.zeros(100, np.float32)
+    assert shared.call("gather", as_config(None, None, None), *map(slice_of, (src, index, dst))) == str(stopped.value)
+    index[77] = 149
+    assert shared.call("gather", as_config(None, None, None), *map(slice_of, (src, index, dst))) == ""
+    np.testing.assert_array_equal(dst, src[index])

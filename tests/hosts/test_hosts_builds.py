@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import HERE, LIBRARIES, SANITIZE, WARNINGS, cmake_tool, compile_library, run_tool
 
+KERNELS = ("saxpy", "scale", "transpose", "widths", "new", "reverse_blocks", "gather")
 FLAGS = " ".join(WARNINGS)
 CONSUMER = HERE / "consumer"
 
@@ -46,7 +47,7 @@ def test_folder_proves_itself(own_build: Path) -> None:
 
 def test_selftest_names_each_kernel_and_needs_no_python(own_build: Path) -> None:
     told = run_bare(own_build / "mix_selftest", "cpu")
-    assert told.splitlines() == [f"{k}: ok (cpu)" for k in ("saxpy", "scale", "transpose", "widths", "new")]
+    assert told.splitlines() == [f"{k}: ok (cpu)" for k in KERNELS]
     assert "python" not in run_tool(["ldd", own_build / "mix_main"]).lower()
     assert "libcuda" not in run_tool(["ldd", own_build / "mix_main"])
 
@@ -54,7 +55,7 @@ def test_selftest_names_each_kernel_and_needs_no_python(own_build: Path) -> None
 def test_main_program_calls_each_kernel(own_build: Path) -> None:
     told = run_bare(own_build / "mix_main")
     assert told.startswith("mix on ")
-    assert [k for k in ("saxpy", "scale", "transpose", "widths", "new") if f"\n{k}\n" not in told] == []
+    assert [k for k in KERNELS if f"\n{k}\n" not in told] == []
 
 
 def test_selftest_notices_another_result(own_build: Path, mix: Path, tmp_path: Path) -> None:
@@ -74,7 +75,7 @@ def test_selftest_notices_another_result(own_build: Path, mix: Path, tmp_path: P
 @pytest.mark.gpu
 def test_folder_proves_itself_on_the_gpu(own_build: Path) -> None:
     told = run_tool([own_build / "mix_selftest", "cuda"])
-    assert told.splitlines() == [f"{k}: ok (cuda)" for k in ("saxpy", "scale", "transpose", "widths", "new")]
+    assert told.splitlines() == [f"{k}: ok (cuda)" for k in KERNELS]
 
 
 def test_found_from_the_folder_itself_two_shared_libraries_in_one_program(
@@ -142,7 +143,9 @@ def test_one_line_of_the_readme_builds_a_program(second: Path, tmp_path: Path) -
     )
     line = next(line for line in (folder / "README.md").read_text().splitlines() if line.startswith("cc "))
     run_tool(["sh", "-c", line], cwd=folder)
-    assert run_bare(folder / "app").startswith("cpu (x86-64-v")
+    assert run_bare(folder / "app") == "cpu (x86-64-v2)\n"
+    run_tool(["sh", "-c", line.replace("app.c", "selftest/selftest.c").replace("-o app", "-o replay")], cwd=folder)
+    assert run_tool([folder / "replay", "cpu"], cwd=folder) == "scale: ok (cpu)\n"
 
 
 def test_without_cpu_objects_the_cpu_device_is_refused_in_words(second: Path, tmp_path: Path) -> None:
@@ -167,3 +170,27 @@ def test_headers_are_clean_in_c_and_cpp(mix: Path, compiler: str, tmp_path: Path
     for standard in ("c++17", "c++20"):
         flags = [f"-std={standard}", *WARNINGS, "-Wshadow", "-Wconversion", "-x", "c++"]
         run_tool([compiler, *flags, include, "-fsyntax-only", tmp_path / "a.cpp"])
+
+
+def test_headers_of_two_versions_do_not_mix(mix: Path, tmp_path: Path) -> None:
+    for header, macro in (("types.h", "INTEROP_TYPES_VERSION"), ("interop.hpp", "INTEROP_HPP_VERSION")):
+        newer = tmp_path / "interop" / header
+        newer.parent.mkdir(exist_ok=True)
+        text = (mix / "include" / "interop" / header).read_text()
+        newer.write_text(re.sub(rf"({macro}) (!= )?1", r"\1 \g<2>2", text))
+        source = tmp_path / "both.cpp"
+        source.write_text(f'#include <interop/{header}>\n#include "{newer}"\n')
+        command = ["g++", "-std=c++17", f"-I{mix / 'include'}", "-fsyntax-only", source]
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
+        assert done.returncode != 0 and "different versions of interop" in done.stderr
+
+
+def test_a_project_that_adds_the_folder_runs_its_tests(second: Path, tmp_path: Path) -> None:
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(p LANGUAGES CXX)\nenable_testing()\n"
+        f"add_subdirectory({second} second)\n"
+    )
+    configure(tmp_path, tmp_path / "build")
+    build_tree(tmp_path / "build")
+    told = run_tool([cmake_tool("ctest"), "--test-dir", tmp_path / "build" / "second"])
+    assert re.search(r"second_selftest_cpu \.* +Passed", told)
