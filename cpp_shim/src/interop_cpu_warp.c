@@ -332,14 +332,20 @@ static void report_deadlock(interop_cpu_block *block, const char *what) {
         if (counted[i] || thread->wait == INTEROP_CPU_DONE) continue;
         uint32_t count = 0;
         for (uint32_t j = i; j < block->thread_count; j++)
-            if (block->threads[j].wait == thread->wait && block->threads[j].site == thread->site) {
+            if (block->threads[j].wait == thread->wait && block->threads[j].site == thread->site &&
+                (block->threads[j].mask == thread->mask || thread->wait == INTEROP_CPU_SPIN)) {
                 counted[j] = true;
                 count++;
             }
-        const int length = snprintf(text + used, sizeof text - used,
-                                    "%s %u thread%s, from (%u, %u, %u) on, at %s (ptx line %u)", used ? ";" : "", count,
-                                    count == 1 ? "" : "s", thread->tid[0], thread->tid[1], thread->tid[2],
-                                    wait_names[thread->wait], thread->site);
+        char where[64];
+        if (thread->wait == INTEROP_CPU_BARRIER || thread->wait == INTEROP_CPU_BARRIER_RED)
+            snprintf(where, sizeof where, "barrier %u", thread->mask);
+        else
+            snprintf(where, sizeof where, "%s", wait_names[thread->wait]);
+        const int length =
+            snprintf(text + used, sizeof text - used, "%s %u thread%s, from (%u, %u, %u) on, at %s (ptx line %u)",
+                     used ? ";" : "", count, count == 1 ? "" : "s", thread->tid[0], thread->tid[1], thread->tid[2],
+                     where, thread->site);
         if (length < 0 || (size_t)length >= sizeof text - used) {
             text[used] = '\0';
             break;
@@ -424,13 +430,7 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block) {
         if (!live) break;
         /* Threads that were woken only to look at memory again have made no progress if all of them spin on. */
         progress = resolve_barriers(block, waits) || (progress && !woken);
-        bool spins = false;
-        for (uint32_t i = 0; (waits & SPINS) && i < block->thread_count; i++)
-            if (block->threads[i].wait == INTEROP_CPU_SPIN) {
-                block->threads[i].wait = INTEROP_CPU_READY;
-                spins = true;
-            }
-        woken = spins;
+        const bool spins = (waits & SPINS) != 0;
         if (progress) {
             if (idle_since != 0) {
                 atomic_fetch_sub(&job->spinning, 1);
@@ -444,6 +444,9 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block) {
             for (uint32_t i = 0; i < block->thread_count; i++) ready |= block->threads[i].wait == INTEROP_CPU_READY;
             if (!ready) report_deadlock(block, "no thread of the block can go on");
         }
+        for (uint32_t i = 0; spins && i < block->thread_count; i++)
+            if (block->threads[i].wait == INTEROP_CPU_SPIN) block->threads[i].wait = INTEROP_CPU_READY;
+        woken = spins;
     }
     if (idle_since != 0) atomic_fetch_sub(&job->spinning, 1);
 }

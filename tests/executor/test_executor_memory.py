@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
 import struct
 import threading
 
@@ -270,9 +272,19 @@ def test_by_value_parameters_lie_where_c_puts_them() -> None:
     assert out.tolist() == [1.5, 4, 5.5, 6, 3]
 
 
-def test_subnormals_survive_whatever_the_calling_thread_does() -> None:
-    """Kernels compute in the default floating-point environment."""
-    x = np.array([1e-40], np.float32)
-    run(""".visible .entry k(.param .u64 x) { .reg .b64 %x; .reg .f32 %f; ld.param.u64 %x, [x]; ld.f32 %f, [%x];
-        add.f32 %f, %f, %f; st.f32 [%x], %f; ret; }""", "k", pointers(x))  # fmt: skip
-    assert x[0] == np.float32(1e-40) * 2 != 0
+def test_kernels_do_not_see_the_rounding_mode_of_the_calling_thread() -> None:
+    libm = ctypes.CDLL(ctypes.util.find_library("m"))
+    upward = 0x800  # FE_UPWARD on x86-64
+    x = np.array([1, 1e-40], np.float32)
+    text = HEADER + """.visible .entry k(.param .u64 x) { .reg .b64 %x; .reg .f32 %f; ld.param.u64 %x, [x]; ld.f32 %f, [%x];
+        add.f32 %f, %f, 0f30000000; st.f32 [%x], %f; ld.f32 %f, [%x+4]; add.f32 %f, %f, %f; st.f32 [%x+4], %f; ret; }"""  # fmt: skip
+    kernel = compile_kernel(text, "k")
+    before = libm.fegetround()
+    try:
+        assert libm.fesetround(upward) == 0
+        kernel.launch(pointers(x), 1, 1)
+        assert libm.fegetround() == upward
+    finally:
+        libm.fesetround(before)
+    assert x[0] == 1
+    assert x[1] == np.float32(1e-40) * 2 != 0
