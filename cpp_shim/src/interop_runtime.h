@@ -57,8 +57,7 @@ typedef struct interop_bundle {
     uint32_t level_count;      /* 0: built without CPU objects */
 } interop_bundle;
 
-/* What a device allows. On the CPU device these are CUDA's own numbers, so that a launch fails on both or on neither.
- */
+/* What a device allows. The CPU device has CUDA's own numbers, so that a launch fails on both or on neither. */
 typedef struct interop_limits {
     uint32_t grid[3], block[3];
     uint32_t threads; /* of a block */

@@ -50,15 +50,27 @@ def little_endian(array: Array) -> bytes:
 def selftest_source(name: str, models: Sequence[KernelModel], examples: Sequence[StoredExample]) -> str:
     """The text of ``selftest/selftest.c``."""
     by_name = {m.kernel.name: m for m in models}
-    used = {_element_name(a) for e in examples for a in e.arguments if a.expected is not None}
     functions = [_function(name, by_name[e.kernel.name], index, e) for index, e in enumerate(examples)]
-    entries = [f"    {{{c_string(e.kernel.name)}, example_{index}}}," for index, e in enumerate(examples)]
+    entries = [f"    {{{c_string(e.kernel.name)}, example_{index}}},\n" for index, e in enumerate(examples)]
     return template(
         "templates/selftest.c.in",
+        SUPPORT=_support(examples),
         NAME=name,
-        READERS="".join(_reader(element) + "\n" for element in sorted(used)),
         EXAMPLES="\n".join(functions),
-        ENTRIES="\n".join(entries),
+        ENTRIES="".join(entries).rstrip("\n"),
+    )
+
+
+def _support(examples: Sequence[StoredExample]) -> str:
+    """What the examples' functions call; nothing where there are none, so that no function is unused."""
+    if not examples:
+        return ""
+    used = {_element_name(a) for e in examples for a in e.arguments if a.expected is not None}
+    most = max(sum(isinstance(a.value, np.ndarray) for a in e.arguments) for e in examples)
+    return template(
+        "templates/selftest_support.c.in",
+        MOST_ARRAYS=str(max(most, 1)),
+        READERS="".join(_reader(element) + "\n" for element in sorted(used)),
     )
 
 
@@ -76,9 +88,9 @@ def _function(name: str, model: KernelModel, index: int, example: StoredExample)
     """One example: load the inputs, call the kernel, compare what it wrote."""
     by_name = {a.param.name: a for a in model.visible}
     lines = [
-        f"static bool example_{index}(bool on_cpu)",
+        f"static bool example_{index}(const {name}_module *module, bool on_cpu)",
         "{",
-        f"    example e = {{{c_string(model.kernel.name)}, {{NULL}}, 0, false}};",
+        f"    example e = {{module, {c_string(model.kernel.name)}, {{NULL}}, 0, false}};",
     ]
     passed = []
     for position, stored in enumerate(example.arguments):
@@ -92,7 +104,9 @@ def _function(name: str, model: KernelModel, index: int, example: StoredExample)
     for position, stored in enumerate(example.arguments):
         if stored.expected is not None:
             lines.append(_expectation(position, index, stored, example.exact_on_cpu))
-    lines += ["    (void)on_cpu;", "    return finish(&e);", "}", ""]
+    if not any("on_cpu" in line for line in lines[1:]):
+        lines.append("    (void)on_cpu;")
+    lines += ["    return finish(&e);", "}", ""]
     return "\n".join(lines)
 
 

@@ -7,8 +7,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import export_kernels
 import pytest
 from conftest import HERE, LIBRARIES, SANITIZE, WARNINGS, cmake_tool, compile_library, run_tool
+
+from interop.exporting import export
 
 KERNELS = ("saxpy", "scale", "transpose", "widths", "new", "reverse_blocks", "gather")
 FLAGS = " ".join(WARNINGS)
@@ -70,6 +73,27 @@ def test_selftest_notices_another_result(own_build: Path, mix: Path, tmp_path: P
     assert "saxpy: FAILED: 0_y.out: element 17 is" in done.stdout
     assert "scale: FAILED: " in done.stdout and "1_y.in" in done.stdout
     assert "transpose: ok (cpu)" in done.stdout
+
+
+def test_selftest_skips_a_gpu_that_is_not_there_and_reports_one_that_fails(own_build: Path, fake_driver: Path) -> None:
+    def status(**environment: str) -> int:
+        variables = {"LD_LIBRARY_PATH": str(fake_driver), **environment}
+        done = subprocess.run([own_build / "mix_selftest", "cuda"], capture_output=True, check=False, env=variables)
+        return done.returncode
+
+    assert status(FAKE_CUDA_FAIL="cuInit=100") == 77  # no GPU
+    assert status(FAKE_CUDA_CC="7.0") == 77  # none that the images run on
+    assert status(FAKE_CUDA_FAIL="cuDevicePrimaryCtxRetain=46") == 1  # busy
+    assert status(FAKE_CUDA_FAIL="cuModuleLoadDataEx=222") == 1
+    assert status() == 1  # the stand-in computes nothing, and the results say so
+
+
+def test_export_without_examples_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "bare"
+    export([export_kernels.scale()], folder, name="bare", arch=(), levels=())
+    flags = ["-std=c11", *WARNINGS, f"-I{folder / 'include'}", "-fsyntax-only", folder / "selftest" / "selftest.c"]
+    run_tool(["gcc", *flags])
+    assert "call is yours to write" not in (folder / "main.cpp").read_text()
 
 
 @pytest.mark.gpu
@@ -149,7 +173,7 @@ def test_one_line_of_the_readme_builds_a_program(second: Path, tmp_path: Path) -
 
 
 def test_without_cpu_objects_the_cpu_device_is_refused_in_words(second: Path, tmp_path: Path) -> None:
-    configure(second, tmp_path, "-DSECOND_CPU=OFF", "-DCMAKE_BUILD_TYPE=Debug")
+    configure(second, tmp_path, "-DSECOND_CPU=OFF", "-DCMAKE_BUILD_TYPE=Debug", f"-DCMAKE_C_FLAGS={FLAGS}")
     build_tree(tmp_path)
     done = subprocess.run([tmp_path / "second_selftest", "cpu"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (
