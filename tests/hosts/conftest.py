@@ -7,9 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -52,22 +53,26 @@ def compile_library(folder: Path, name: str, out: Path, flags: Sequence[str]) ->
 
 @dataclass(frozen=True)
 class Program:
-    """A built host. It runs in an environment of nothing but what is given."""
+    """A built host. It runs in an environment of nothing but what is given.
+
+    ``plain`` gives the same program built without sanitizers, which do not get on with a real driver's memory.
+    """
 
     path: Path
     fake_driver: Path
+    plain: Callable[[], Path]
 
     def run(self, *arguments: str, status: int = 0, **environment: str) -> str:
         """Its output; the device ``fake`` is CUDA with the stand-in for the driver."""
-        device, *rest = arguments or ("",)
-        variables = {"ASAN_OPTIONS": "detect_leaks=1", **environment}
+        device, *rest = arguments
+        path, variables = self.path, {"ASAN_OPTIONS": "detect_leaks=1", **environment}
         if device.startswith("fake"):
             device = device.replace("fake", "cuda")
             variables["LD_LIBRARY_PATH"] = str(self.fake_driver)
         elif device == "cuda" and "LD_LIBRARY_PATH" not in environment:
-            variables.setdefault("LD_LIBRARY_PATH", os.environ.get("LD_LIBRARY_PATH", ""))
-            variables["ASAN_OPTIONS"] = "detect_leaks=0:protect_shadow_gap=0"  # the driver maps memory as it likes
-        command = [str(self.path), *([device] if device else []), *rest]
+            path = self.plain()
+            variables["LD_LIBRARY_PATH"] = os.environ.get("LD_LIBRARY_PATH", "")
+        command = [str(path), device, *rest]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables, timeout=120)
         assert done.returncode == status, done.stdout + done.stderr
         return done.stdout
@@ -126,27 +131,42 @@ def library(mix: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="session")
-def c_host(mix: Path, library: list[Path], fake_driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    program = tmp_path_factory.mktemp("c") / "host"
-    flags = ["-std=c11", "-g", *WARNINGS, *SANITIZE, f"-I{mix / 'include'}"]
-    run_tool(["gcc", *flags, HERE / "host.c", *library, *LIBRARIES, "-o", program])
-    return Program(program, fake_driver)
+def make_host(
+    mix: Path, library: list[Path], fake_driver: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, str], Program]:
+    """Builds a host from its source, with sanitizers, and without them when first asked for."""
+
+    @lru_cache
+    def plain_library() -> list[Path]:
+        return compile_library(mix, "mix", tmp_path_factory.mktemp("plain"), ["-O2"])
+
+    def build(compiler: str, source: str, flags: Sequence[str], objects: Sequence[Path]) -> Path:
+        program = tmp_path_factory.mktemp("host") / "host"
+        standard = "-std=c11" if compiler == "gcc" else "-std=c++17"
+        command = [compiler, standard, "-g", *WARNINGS, *flags, f"-I{mix / 'include'}", HERE / source]
+        run_tool([*command, *objects, *LIBRARIES, "-o", program])
+        return program
+
+    def make(compiler: str, source: str) -> Program:
+        plain = lru_cache(lambda: build(compiler, source, ["-O2"], plain_library()))
+        return Program(build(compiler, source, SANITIZE, library), fake_driver, plain)
+
+    return make
 
 
 @pytest.fixture(scope="session")
-def c_context(mix: Path, library: list[Path], fake_driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    program = tmp_path_factory.mktemp("contexts") / "host"
-    flags = ["-std=c11", "-g", *WARNINGS, *SANITIZE, f"-I{mix / 'include'}"]
-    run_tool(["gcc", *flags, HERE / "contexts.c", *library, *LIBRARIES, "-o", program])
-    return Program(program, fake_driver)
+def c_host(make_host: Callable[[str, str], Program]) -> Program:
+    return make_host("gcc", "host.c")
 
 
 @pytest.fixture(scope="session")
-def cpp_host(mix: Path, library: list[Path], fake_driver: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
-    program = tmp_path_factory.mktemp("cpp") / "host"
-    flags = ["-std=c++17", "-g", *WARNINGS, *SANITIZE, f"-I{mix / 'include'}"]
-    run_tool(["g++", *flags, HERE / "host.cpp", *library, *LIBRARIES, "-o", program])
-    return Program(program, fake_driver)
+def c_context(make_host: Callable[[str, str], Program]) -> Program:
+    return make_host("gcc", "contexts.c")
+
+
+@pytest.fixture(scope="session")
+def cpp_host(make_host: Callable[[str, str], Program]) -> Program:
+    return make_host("g++", "host.cpp")
 
 
 def has_driver() -> bool:
