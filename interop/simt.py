@@ -11,31 +11,33 @@
 >>> saxpy.name
 'saxpy'
 
-**The thread's place.** ``simt.thread_index.x``, ``block_index``, ``block_dim``, ``grid_dim`` (axes ``.x .y .z`` in CUDA's
-order; ``simt.thread_index(0)`` is the same as ``.x``) are plain i64 numbers. :func:`global_index` is the thread's own
-index as a *witness*, a value that no other thread has; :func:`grid_stride` yields witnesses.
+**The thread's place.** ``simt.thread_index.x``, ``block_index``, ``block_dim``, ``grid_dim`` (axes ``.x .y .z`` in
+CUDA's order; ``simt.thread_index(0)`` is the same as ``.x``) are plain i64 numbers. :func:`global_index` is the
+thread's own index as a *witness*, a value that no other thread has; :func:`grid_stride` yields witnesses.
 
-**Writing.** ``DisjointSlice`` and ``DisjointTensor`` are written through a witness of their rank, and a parameter that the
-kernel writes is read through one too: ``dst[p]``. Arithmetic on a witness, or taking it apart (``row, col = p``), gives
-plain integers, which may index for reading only. A witness adds what it needs of the launch to the contract
-(``grid.y == 1`` …). ``with io.unsafe("reason"):`` lifts this and the bounds checks for the statements in it.
+**Writing.** ``DisjointSlice`` and ``DisjointTensor`` are written through a witness of their rank, and a parameter
+that the kernel writes is read through one too: ``dst[p]``. Arithmetic on a witness, or taking it apart (``row, col =
+p``), gives plain integers, which may index for reading only. A witness adds what it needs of the launch to the
+contract (``grid.y == 1`` …). ``with io.unsafe("reason"):`` lifts this and the bounds checks for the statements in it.
 
-**Numbers.** Integers keep their declared width and wrap. Literals take the type of what they meet; a variable that only
-ever holds literals is i32 or f32. Numbers widen within a kind without being asked (i32 to i64, u32 to i64, f16 to f32);
-everything else is a cast: ``io.f32(n)``, which truncates towards zero and saturates from float to integer. ``/`` is for
-floats; ``//`` and ``%`` of integers round down as in Python; a division by zero stops the kernel. Shifts by the width or
-more give what shifting bit by bit would. ``a * b + c`` may become one fused multiply-add (``contract=False`` forbids it).
+**Numbers.** Integers keep their declared width and wrap. Literals take the type of what they meet; a variable that
+only ever holds literals is i32 or f32. Numbers widen within a kind without being asked (i32 to i64, u32 to i64, f16
+to f32); everything else is a cast: ``io.f32(n)``, which truncates towards zero and saturates from float to integer.
+``/`` is for floats; ``//`` and ``%`` of integers round down as in Python; a division by zero stops the kernel. Shifts
+by the width or more give what shifting bit by bit would. ``a * b + c`` may become one fused multiply-add
+(``contract=False`` forbids it).
 
-**Arrays.** ``x.shape``, ``x.strides`` (in elements), ``len(x)`` (all elements, as in launch rules). An index out of range,
-negative ones included, stops the kernel with file and line; checks that the contract or an ``if`` proves are not made.
+**Arrays.** ``x.shape``, ``x.strides`` (in elements), ``len(x)`` (all elements, as in launch rules). An index out of
+range, negative ones included, stops the kernel with file and line; checks that the contract or an ``if`` proves are
+not made.
 
-**Shared memory.** ``simt.shared(io.f32, (16, 17))`` has a constant shape; ``simt.shared(io.f32, n)`` with a run-time length
-takes the launch's dynamic shared memory (``shared="4 * block.x"`` in the decorator). :func:`barrier` must be reached by
-all threads of a block together: under a condition that differs between threads it does not compile.
+**Shared memory.** ``simt.shared(io.f32, (16, 17))`` has a constant shape; ``simt.shared(io.f32, n)`` with a run-time
+length takes the launch's dynamic shared memory (``shared="4 * block.x"`` in the decorator). :func:`barrier` must be
+reached by all threads of a block together: under a condition that differs between threads it does not compile.
 
-**Constants and functions.** Numbers, tuples of numbers and ``io.Const`` are captured from outside as constants; branches on
-constants are decided, and loops over tuples unrolled, when the kernel is compiled. ``@io.device`` functions are generic
-by the types of their arguments and compiled in place.
+**Constants and functions.** Numbers, tuples of numbers and ``io.Const`` are captured from outside as constants;
+branches on constants are decided, and loops over tuples unrolled, when the kernel is compiled. ``@io.device``
+functions are generic by the types of their arguments and compiled in place.
 """
 
 from __future__ import annotations

@@ -27,5 +27,5 @@ def check_shared_memory(function: Function) -> None:
             raise TypeError_(
                 f"the shared array takes {size} bytes{before}; a block has {STATIC_LIMIT} of static shared memory",
                 op.location,
-                help='make it smaller, or use dynamic shared memory: shared="..." in the decorator, a run-time length here',
+                help='make it smaller, or dynamic: shared="..." in the decorator and a run-time length here',
             )
