@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .importing import foreign, load_cuda, load_ptx
     from .language import *
     from .pipeline import Pipeline
-    from .runtime import DeviceArray, Launchable, Stream, device, devices, empty, to_device
+    from .runtime import DeviceArray, Launchable, Stream, devices, empty, synchronize, to_device
 
 __version__ = "0.1.0"
 
@@ -61,7 +61,7 @@ _HOME = {
     ),
     **dict.fromkeys(("Example", "export"), "exporting"),
     **dict.fromkeys(("foreign", "load_cuda", "load_ptx"), "importing"),
-    **dict.fromkeys(("DeviceArray", "Launchable", "Stream", "device", "devices", "empty", "to_device"), "runtime"),
+    **dict.fromkeys(("DeviceArray", "Launchable", "Stream", "devices", "empty", "synchronize", "to_device"), "runtime"),
     "Pipeline": "pipeline",
 }
 _MODULES = ("language", "simt", "errors", "exporting", "importing", "runtime", "pipeline", "executor", "ptx")

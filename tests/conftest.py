@@ -17,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from support.assemble import ARCHITECTURES, assemble  # noqa: E402
+from support.assemble import ARCHITECTURES, assemble
 
 
 @functools.cache

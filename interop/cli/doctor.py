@@ -115,7 +115,7 @@ def _probe_cpu_device() -> Iterator[Finding]:
         advice = "reinstall with a C compiler at hand: pip install --force-reinstall kernel-interop"
         yield Finding("CPU device", "missing", str(error), advice, required=True)
     else:
-        yield Finding("CPU device", "ok", str(Path(_native.__file__).name), required=True)
+        yield Finding("CPU device", "ok", Path(str(_native.__file__)).name, required=True)
 
 
 def _probe_cuda_packages() -> Iterator[Finding]:
@@ -148,9 +148,9 @@ def _nvjitlink_version() -> str:
 
 
 def _libdevice_path() -> str:
-    from ..codegen.libdevice import find_libdevice
+    from ..codegen import libdevice
 
-    return str(find_libdevice())
+    return str(libdevice.find())
 
 
 def _probe_host_tools() -> Iterator[Finding]:
