@@ -44,26 +44,30 @@ static struct {
     void *print_user;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
-double INTEROP_SYM(cpu_seconds)(void) {
+double INTEROP_SYM(cpu_seconds)(void)
+{
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-uint64_t INTEROP_SYM(cpu_global_timer)(void) {
+uint64_t INTEROP_SYM(cpu_global_timer)(void)
+{
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void INTEROP_SYM(cpu_set_print)(interop_cpu_print_hook hook, void *user) {
+void INTEROP_SYM(cpu_set_print)(interop_cpu_print_hook hook, void *user)
+{
     pthread_mutex_lock(&pool.lock);
     pool.print = hook;
     pool.print_user = user;
     pthread_mutex_unlock(&pool.lock);
 }
 
-void INTEROP_SYM(cpu_emit_print)(const char *text, size_t bytes) {
+void INTEROP_SYM(cpu_emit_print)(const char *text, size_t bytes)
+{
     static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER; /* not the pool's: a hook may launch */
     pthread_mutex_lock(&pool.lock);
     interop_cpu_print_hook hook = pool.print;
@@ -79,7 +83,8 @@ void INTEROP_SYM(cpu_emit_print)(const char *text, size_t bytes) {
 
 /* ---- errors ---- */
 
-void INTEROP_SYM(cpu_fail)(interop_cpu_block *block, int32_t status, const uint32_t *tid, const char *format, ...) {
+void INTEROP_SYM(cpu_fail)(interop_cpu_block *block, int32_t status, const uint32_t *tid, const char *format, ...)
+{
     interop_cpu_error error = {.status = status};
     va_list arguments;
     va_start(arguments, format);
@@ -95,39 +100,46 @@ void INTEROP_SYM(cpu_fail)(interop_cpu_block *block, int32_t status, const uint3
         memcpy(error.message + (used < most ? used : most), where, (size_t)length + 1);
     }
     pthread_mutex_lock(&pool.lock);
-    if (block->job->error.status == 0) block->job->error = error;
+    if (block->job->error.status == 0)
+        block->job->error = error;
     pthread_mutex_unlock(&pool.lock);
     atomic_store(&block->job->stop, 1);
     longjmp(block->leave, 1);
 }
 
-void INTEROP_SYM(cpu_trap)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, uint32_t line) {
+void INTEROP_SYM(cpu_trap)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, uint32_t line)
+{
     INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z}, "trap (ptx line %u)", line);
 }
 
 void INTEROP_SYM(cpu_assertfail)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, const char *message,
-                                 const char *file, uint32_t line) {
+                                 const char *file, uint32_t line)
+{
     INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z}, "%.300s (%.80s:%u)", message, file, line);
 }
 
 /* ---- a worker's memory ---- */
 
-static interop_cpu_block *take_block(void) {
+static interop_cpu_block *take_block(void)
+{
     pthread_mutex_lock(&pool.lock);
     interop_cpu_block *block = pool.free;
-    if (block != NULL) pool.free = block->next_free;
+    if (block != NULL)
+        pool.free = block->next_free;
     pthread_mutex_unlock(&pool.lock);
     return block != NULL ? block : calloc(1, sizeof *block);
 }
 
-static void give_block(interop_cpu_block *block) {
+static void give_block(interop_cpu_block *block)
+{
     pthread_mutex_lock(&pool.lock);
     block->next_free = pool.free;
     pool.free = block;
     pthread_mutex_unlock(&pool.lock);
 }
 
-static void free_block(interop_cpu_block *block) {
+static void free_block(interop_cpu_block *block)
+{
     while (block->chunks != NULL) {
         interop_cpu_chunk *next = block->chunks->next;
         free(block->chunks);
@@ -139,21 +151,26 @@ static void free_block(interop_cpu_block *block) {
     free(block);
 }
 
-uint32_t INTEROP_SYM(cpu_is_local)(const interop_cpu_block *block, uint64_t address) {
+uint32_t INTEROP_SYM(cpu_is_local)(const interop_cpu_block *block, uint64_t address)
+{
     const char probe = 0;
-    if (address >= (uint64_t)(uintptr_t)&probe && address < (uint64_t)(uintptr_t)block->stack) return 1;
+    if (address >= (uint64_t)(uintptr_t)&probe && address < (uint64_t)(uintptr_t)block->stack)
+        return 1;
     for (const interop_cpu_chunk *chunk = block->chunks; chunk != NULL; chunk = chunk->next)
-        if (address - (uint64_t)(uintptr_t)chunk->data < chunk->bytes) return 1;
+        if (address - (uint64_t)(uintptr_t)chunk->data < chunk->bytes)
+            return 1;
     return 0;
 }
 
-static bool reserve_shared(interop_cpu_block *block, size_t bytes) {
+static bool reserve_shared(interop_cpu_block *block, size_t bytes)
+{
     bytes = (bytes + 127) & ~(size_t)127;
     if (bytes > block->shared_capacity) {
         free(block->shared);
         block->shared = aligned_alloc(128, bytes);
         block->shared_capacity = block->shared != NULL ? bytes : 0;
-        if (block->shared == NULL) return false;
+        if (block->shared == NULL)
+            return false;
         memset(block->shared, 0, bytes);
     }
     return true;
@@ -161,7 +178,8 @@ static bool reserve_shared(interop_cpu_block *block, size_t bytes) {
 
 /* ---- running blocks ---- */
 
-static void run_block(interop_cpu_block *block, uint64_t index) {
+static void run_block(interop_cpu_block *block, uint64_t index)
+{
     const interop_cpu_job *job = block->job;
     const uint64_t x = job->grid[0], y = job->grid[1];
     block->ctaid[0] = (uint32_t)(index % x);
@@ -175,14 +193,16 @@ static void run_block(interop_cpu_block *block, uint64_t index) {
         memcpy(&loop, &job->kernel->entry, sizeof loop);
         loop(block, job->params);
     }
-    if (block->print_used) INTEROP_SYM(cpu_flush_print)(block);
+    if (block->print_used)
+        INTEROP_SYM(cpu_flush_print)(block);
 }
 
 static void want_helpers(interop_cpu_job *job);
 
 /* Takes chunks until none is left. `first` is the launching thread: it calls for helpers once the launch proves long
  * enough to be worth waking them. */
-static void run_chunks(interop_cpu_block *block, bool first) {
+static void run_chunks(interop_cpu_block *block, bool first)
+{
     interop_cpu_job *job = block->job;
     const interop_cpu_program *program = job->kernel->extra;
     const double start = first ? INTEROP_SYM(cpu_seconds)() : 0;
@@ -193,7 +213,8 @@ static void run_chunks(interop_cpu_block *block, bool first) {
     }
     while (!atomic_load_explicit(&job->stop, memory_order_relaxed)) {
         const uint64_t begin = atomic_fetch_add(&job->next, job->chunk);
-        if (begin >= job->total) break;
+        if (begin >= job->total)
+            break;
         const uint64_t end = begin + job->chunk < job->total ? begin + job->chunk : job->total;
         for (uint64_t index = begin; index < end && !atomic_load_explicit(&job->stop, memory_order_relaxed); index++)
             run_block(block, index);
@@ -205,7 +226,8 @@ static void run_chunks(interop_cpu_block *block, bool first) {
 }
 
 /* Errors jump back here from wherever in the kernel they are found. */
-static void run_guarded(interop_cpu_block *block, bool first) {
+static void run_guarded(interop_cpu_block *block, bool first)
+{
     if (setjmp(block->leave) == 0) {
         if (!reserve_shared(block, block->shared_bytes))
             INTEROP_SYM(cpu_fail)(block, OUT_OF_MEMORY, NULL, "no memory for %u bytes of shared memory",
@@ -216,7 +238,8 @@ static void run_guarded(interop_cpu_block *block, bool first) {
     }
 }
 
-static void take_part(interop_cpu_job *job, uint32_t worker, bool first) {
+static void take_part(interop_cpu_job *job, uint32_t worker, bool first)
+{
     interop_cpu_block *block = take_block();
     fenv_t environment;
     if (block == NULL) {
@@ -250,7 +273,8 @@ static void take_part(interop_cpu_job *job, uint32_t worker, bool first) {
 
 /* ---- the pool ---- */
 
-static void *helper_main(void *unused) {
+static void *helper_main(void *unused)
+{
     (void)unused;
     pthread_mutex_lock(&pool.lock);
     while (!pool.quit) {
@@ -261,26 +285,25 @@ static void *helper_main(void *unused) {
         }
         job->helpers++;
         const uint32_t worker = ++job->workers;
-        if (--job->wanted == 0) pool.jobs = job->next_job;
+        if (--job->wanted == 0)
+            pool.jobs = job->next_job;
         pthread_mutex_unlock(&pool.lock);
         take_part(job, worker, false);
         pthread_mutex_lock(&pool.lock);
-        if (--job->helpers == 0) pthread_cond_broadcast(&pool.idle);
+        if (--job->helpers == 0)
+            pthread_cond_broadcast(&pool.idle);
     }
     pthread_mutex_unlock(&pool.lock);
     return NULL;
 }
 
-static void before_fork(void) {
-    pthread_mutex_lock(&pool.lock);
-}
+static void before_fork(void) { pthread_mutex_lock(&pool.lock); }
 
-static void after_fork_parent(void) {
-    pthread_mutex_unlock(&pool.lock);
-}
+static void after_fork_parent(void) { pthread_mutex_unlock(&pool.lock); }
 
 /* The child has no helpers; a launch in it starts new ones. */
-static void after_fork_child(void) {
+static void after_fork_child(void)
+{
     pthread_mutex_unlock(&pool.lock);
     pool.count = 0;
     pool.jobs = NULL;
@@ -289,41 +312,49 @@ static void after_fork_child(void) {
 }
 
 /* Puts the launch into the list and sees that enough helpers exist. Fewer than wished for is no error. */
-static void want_helpers(interop_cpu_job *job) {
+static void want_helpers(interop_cpu_job *job)
+{
     pthread_mutex_lock(&pool.lock);
-    if (!pool.registered) pool.registered = pthread_atfork(before_fork, after_fork_parent, after_fork_child) == 0;
+    if (!pool.registered)
+        pool.registered = pthread_atfork(before_fork, after_fork_parent, after_fork_child) == 0;
     while (pool.count < job->wanted && pool.count < MAX_HELPERS) {
-        if (pthread_create(&pool.helpers[pool.count], NULL, helper_main, NULL) != 0) break;
+        if (pthread_create(&pool.helpers[pool.count], NULL, helper_main, NULL) != 0)
+            break;
         pool.count++;
     }
     interop_cpu_job **last = &pool.jobs;
-    while (*last != NULL) last = &(*last)->next_job;
+    while (*last != NULL)
+        last = &(*last)->next_job;
     *last = job;
     pthread_cond_broadcast(&pool.work);
     pthread_mutex_unlock(&pool.lock);
 }
 
 /* Takes the launch out of the list and waits for the helpers that had joined it. */
-static void wait_for_helpers(interop_cpu_job *job) {
+static void wait_for_helpers(interop_cpu_job *job)
+{
     pthread_mutex_lock(&pool.lock);
     for (interop_cpu_job **at = &pool.jobs; *at != NULL; at = &(*at)->next_job)
         if (*at == job) {
             *at = job->next_job;
             break;
         }
-    while (job->helpers) pthread_cond_wait(&pool.idle, &pool.lock);
+    while (job->helpers)
+        pthread_cond_wait(&pool.idle, &pool.lock);
     pthread_mutex_unlock(&pool.lock);
 }
 
 /* At exit, and when a library that holds this file is unloaded: no thread may run on in code that goes away. */
-__attribute__((destructor)) static void stop_pool(void) {
+__attribute__((destructor)) static void stop_pool(void)
+{
     pthread_mutex_lock(&pool.lock);
     pool.quit = true;
     const uint32_t count = pool.count;
     pool.count = 0;
     pthread_cond_broadcast(&pool.work);
     pthread_mutex_unlock(&pool.lock);
-    for (uint32_t i = 0; i < count; i++) pthread_join(pool.helpers[i], NULL);
+    for (uint32_t i = 0; i < count; i++)
+        pthread_join(pool.helpers[i], NULL);
     while (pool.free != NULL) {
         interop_cpu_block *next = pool.free->next_free;
         free_block(pool.free);
@@ -331,22 +362,26 @@ __attribute__((destructor)) static void stop_pool(void) {
     }
 }
 
-static uint32_t default_threads(void) {
+static uint32_t default_threads(void)
+{
     const char *text = getenv("INTEROP_CPU_THREADS");
     if (text != NULL) {
         char *end;
         const long value = strtol(text, &end, 10);
-        if (end != text && *end == '\0' && value > 0) return value > MAX_HELPERS ? MAX_HELPERS : (uint32_t)value;
+        if (end != text && *end == '\0' && value > 0)
+            return value > MAX_HELPERS ? MAX_HELPERS : (uint32_t)value;
     }
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return (uint32_t)CPU_COUNT(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+        return (uint32_t)CPU_COUNT(&set);
     const long count = sysconf(_SC_NPROCESSORS_ONLN);
     return count > 0 ? (uint32_t)count : 1;
 }
 
 /* ---- launching ---- */
 
-static int32_t refuse(interop_cpu_error *error, int32_t status, const char *format, ...) {
+static int32_t refuse(interop_cpu_error *error, int32_t status, const char *format, ...)
+{
     if (error != NULL) {
         va_list arguments;
         memset(error, 0, sizeof *error);
@@ -359,7 +394,8 @@ static int32_t refuse(interop_cpu_error *error, int32_t status, const char *form
 }
 
 static int32_t check(const interop_cpu_kernel *kernel, size_t param_bytes, const uint32_t grid[3],
-                     const uint32_t block[3], uint32_t dynamic_shared_bytes, interop_cpu_error *error) {
+                     const uint32_t block[3], uint32_t dynamic_shared_bytes, interop_cpu_error *error)
+{
     static const uint32_t grid_limit[3] = {0x7fffffff, 65535, 65535}, block_limit[3] = {1024, 1024, 64};
     if (kernel->abi != INTEROP_CPU_ABI || kernel->lanes != 1)
         return refuse(error, INTERNAL, "translated for another version of the CPU device (abi %u, %u lanes)",
@@ -388,25 +424,35 @@ static int32_t check(const interop_cpu_kernel *kernel, size_t param_bytes, const
 
 int32_t INTEROP_SYM(cpu_launch)(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
                                 const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
-                                uint32_t threads, interop_cpu_error *error) {
-    if (error != NULL) memset(error, 0, sizeof *error);
+                                uint32_t threads, interop_cpu_error *error)
+{
+    if (error != NULL)
+        memset(error, 0, sizeof *error);
     const int32_t status = check(kernel, param_bytes, grid, block, dynamic_shared_bytes, error);
-    if (status != 0) return status;
+    if (status != 0)
+        return status;
     interop_cpu_job job = {.kernel = kernel, .params = params, .dynamic_bytes = dynamic_shared_bytes};
     memcpy(job.grid, grid, sizeof job.grid);
     memcpy(job.block, block, sizeof job.block);
     job.total = (uint64_t)grid[0] * grid[1] * grid[2];
-    if (job.total == 0) return 0;
-    if (threads == 0) threads = default_threads();
-    if (threads > MAX_HELPERS) threads = MAX_HELPERS;
-    if (threads > job.total) threads = (uint32_t)job.total;
+    if (job.total == 0)
+        return 0;
+    if (threads == 0)
+        threads = default_threads();
+    if (threads > MAX_HELPERS)
+        threads = MAX_HELPERS;
+    if (threads > job.total)
+        threads = (uint32_t)job.total;
     job.wanted = threads - 1;
     /* Small enough to balance, large enough that the shared counter does not matter. */
     job.chunk = job.total / ((uint64_t)threads * 16);
-    if (job.chunk > 64) job.chunk = 64;
-    if (job.chunk == 0) job.chunk = 1;
+    if (job.chunk > 64)
+        job.chunk = 64;
+    if (job.chunk == 0)
+        job.chunk = 1;
     take_part(&job, 0, true);
     wait_for_helpers(&job);
-    if (error != NULL) *error = job.error;
+    if (error != NULL)
+        *error = job.error;
     return job.error.status;
 }

@@ -3,7 +3,8 @@
  * One translated kernel is an `interop_cpu_kernel` record that the emitted object defines. The Python just-in-time path
  * and exported libraries run it through the same function, interop_cpu_launch().
  *
- * Every external symbol goes through INTEROP_SYM so that each exported bundle carries its own copy under its own prefix.
+ * Every external symbol goes through INTEROP_SYM so that each exported bundle carries its own copy under its own
+ * prefix.
  */
 #ifndef INTEROP_CPU_H
 #define INTEROP_CPU_H
@@ -27,11 +28,12 @@ extern "C" {
 /* Status numbers are those of the shared table (interop_status); only these two come from here besides 0. */
 
 typedef struct interop_cpu_error {
-    int32_t status;     /* 0, or a number of the shared status table (11: the kernel stopped with an error, ...) */
-    uint32_t block[3];  /* where it happened, when a thread is to blame */
+    int32_t status;    /* 0, or a number of the shared status table (11: the kernel stopped with an error, ...) */
+    uint32_t block[3]; /* where it happened, when a thread is to blame */
     uint32_t thread[3];
     char message[512]; /* complete but for the kernel's name, which the caller puts before it; block and thread are in
-                          it where a thread is to blame: "index out of range (a.py:3), block (0, 0, 0), thread (5, 0, 0)" */
+                          it where a thread is to blame: "index out of range (a.py:3), block (0, 0, 0), thread (5, 0,
+                          0)" */
 } interop_cpu_error;
 
 /* Opaque to callers: filled in by emitted code. The fields a launcher may read come first and keep their order. */

@@ -12,7 +12,8 @@
 enum { NEAREST, ZERO, DOWN, UP };
 
 /* `volatile` keeps the compiler from moving or folding the operation across the changes of the rounding mode. */
-static int set_rounding(uint32_t mode) {
+static int set_rounding(uint32_t mode)
+{
     static const int modes[4] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
     const int before = fegetround();
     fesetround(modes[mode & 3]);
@@ -26,7 +27,8 @@ static int set_rounding(uint32_t mode) {
     return result
 
 #define BINARY(name, type, operation)                                                                                  \
-    type INTEROP_SYM(name)(type a, type b, uint32_t mode) {                                                            \
+    type INTEROP_SYM(name)(type a, type b, uint32_t mode)                                                              \
+    {                                                                                                                  \
         volatile type left = a, right = b;                                                                             \
         ROUNDED(type, left operation right);                                                                           \
     }
@@ -38,28 +40,33 @@ BINARY(cpu_add_f64, double, +)
 BINARY(cpu_mul_f64, double, *)
 BINARY(cpu_div_f64, double, /)
 
-float INTEROP_SYM(cpu_fma_f32)(float a, float b, float c, uint32_t mode) {
+float INTEROP_SYM(cpu_fma_f32)(float a, float b, float c, uint32_t mode)
+{
     volatile float x = a, y = b, z = c;
     ROUNDED(float, fmaf(x, y, z));
 }
 
-double INTEROP_SYM(cpu_fma_f64)(double a, double b, double c, uint32_t mode) {
+double INTEROP_SYM(cpu_fma_f64)(double a, double b, double c, uint32_t mode)
+{
     volatile double x = a, y = b, z = c;
     ROUNDED(double, fma(x, y, z));
 }
 
-float INTEROP_SYM(cpu_sqrt_f32)(float a, uint32_t mode) {
+float INTEROP_SYM(cpu_sqrt_f32)(float a, uint32_t mode)
+{
     volatile float x = a;
     ROUNDED(float, sqrtf(x));
 }
 
-double INTEROP_SYM(cpu_sqrt_f64)(double a, uint32_t mode) {
+double INTEROP_SYM(cpu_sqrt_f64)(double a, uint32_t mode)
+{
     volatile double x = a;
     ROUNDED(double, sqrt(x));
 }
 
 #define CONVERSION(name, to, from)                                                                                     \
-    to INTEROP_SYM(name)(from a, uint32_t mode) {                                                                      \
+    to INTEROP_SYM(name)(from a, uint32_t mode)                                                                        \
+    {                                                                                                                  \
         volatile from x = a;                                                                                           \
         ROUNDED(to, (to)x);                                                                                            \
     }
@@ -69,8 +76,9 @@ CONVERSION(cpu_s64_to_f32, float, int64_t)
 CONVERSION(cpu_s64_to_f64, double, int64_t)
 
 /* Compilers split the conversion of a u64 into steps that round twice in a directed mode; this rounds once. */
-#define UNSIGNED_CONVERSION(name, to)                                                                          \
-    to INTEROP_SYM(name)(uint64_t a, uint32_t mode) {                                                                  \
+#define UNSIGNED_CONVERSION(name, to)                                                                                  \
+    to INTEROP_SYM(name)(uint64_t a, uint32_t mode)                                                                    \
+    {                                                                                                                  \
         const int shift = (int)(a >> 63);                                                                              \
         const uint64_t sticky = shift && (a & 1);                                                                      \
         volatile int64_t x = (int64_t)(a >> shift | sticky);                                                           \
@@ -87,16 +95,20 @@ UNSIGNED_CONVERSION(cpu_u64_to_f64, double)
 
 /* Rounds |x| = significand * 2^exponent, with `sticky` for anything below, to f16 (5 exponent bits) or bf16 (8). */
 static uint16_t pack_half(uint32_t sign, uint64_t significand, int exponent, bool sticky, uint32_t bfloat,
-                          uint32_t mode) {
+                          uint32_t mode)
+{
     const int digits = bfloat ? 8 : 11, lowest = bfloat ? -133 : -24, highest = bfloat ? 127 : 15;
     const uint32_t infinity = bfloat ? 0x7f80 : 0x7c00;
     const uint16_t signed_zero = (uint16_t)(sign << 15);
-    if (significand == 0 && !sticky) return signed_zero;
+    if (significand == 0 && !sticky)
+        return signed_zero;
     int length = 0;
-    while (length < 64 && significand >> length) length++;
+    while (length < 64 && significand >> length)
+        length++;
     /* Unit of the last place of the result. */
     int unit = exponent + length - digits;
-    if (unit < lowest) unit = lowest;
+    if (unit < lowest)
+        unit = lowest;
     const int shift = unit - exponent;
     uint64_t kept = 0;
     bool half = false;
@@ -119,7 +131,8 @@ static uint16_t pack_half(uint32_t sign, uint64_t significand, int exponent, boo
         kept >>= 1;
         unit++;
     }
-    if (kept >> (digits - 1) == 0) return (uint16_t)(signed_zero | kept); /* subnormal or zero */
+    if (kept >> (digits - 1) == 0)
+        return (uint16_t)(signed_zero | kept); /* subnormal or zero */
     const int top = unit + digits - 1;
     if (top > highest) {
         const bool to_infinity = mode == NEAREST || (mode == DOWN && sign) || (mode == UP && !sign);
@@ -129,39 +142,47 @@ static uint16_t pack_half(uint32_t sign, uint64_t significand, int exponent, boo
     return (uint16_t)(signed_zero | biased << (digits - 1) | (kept & ((UINT64_C(1) << (digits - 1)) - 1)));
 }
 
-static uint16_t round_to_half(double a, bool sticky, uint32_t bfloat, uint32_t mode) {
+static uint16_t round_to_half(double a, bool sticky, uint32_t bfloat, uint32_t mode)
+{
     uint64_t bits;
     memcpy(&bits, &a, sizeof bits);
     const uint32_t sign = (uint32_t)(bits >> 63);
     const int exponent = (int)(bits >> 52 & 0x7ff);
     const uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
     if (exponent == 0x7ff) {
-        if (fraction) return 0x7fff;
+        if (fraction)
+            return 0x7fff;
         return (uint16_t)(sign << 15 | (bfloat ? 0x7f80u : 0x7c00u));
     }
-    if (exponent == 0) return pack_half(sign, fraction, -1074, sticky, bfloat, mode);
+    if (exponent == 0)
+        return pack_half(sign, fraction, -1074, sticky, bfloat, mode);
     return pack_half(sign, fraction | UINT64_C(1) << 52, exponent - 1075, sticky, bfloat, mode);
 }
 
-uint16_t INTEROP_SYM(cpu_f64_to_half)(double a, uint32_t bfloat, uint32_t mode) {
+uint16_t INTEROP_SYM(cpu_f64_to_half)(double a, uint32_t bfloat, uint32_t mode)
+{
     return round_to_half(a, false, bfloat, mode);
 }
 
-uint16_t INTEROP_SYM(cpu_u64_to_half)(uint64_t a, uint32_t bfloat, uint32_t mode) {
+uint16_t INTEROP_SYM(cpu_u64_to_half)(uint64_t a, uint32_t bfloat, uint32_t mode)
+{
     return pack_half(0, a, 0, false, bfloat, mode);
 }
 
-uint16_t INTEROP_SYM(cpu_s64_to_half)(int64_t a, uint32_t bfloat, uint32_t mode) {
+uint16_t INTEROP_SYM(cpu_s64_to_half)(int64_t a, uint32_t bfloat, uint32_t mode)
+{
     const uint64_t magnitude = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
     return pack_half(a < 0, magnitude, 0, false, bfloat, mode);
 }
 
 /* a * b + c of half operands, rounded once. The product of two is exact in double; the sum is rounded to odd, which
  * the second rounding cannot tell from the exact sum. */
-uint16_t INTEROP_SYM(cpu_fma_half)(double a, double b, double c, uint32_t bfloat, uint32_t mode) {
+uint16_t INTEROP_SYM(cpu_fma_half)(double a, double b, double c, uint32_t bfloat, uint32_t mode)
+{
     const volatile double product = a * b;
     const volatile double sum = product + c;
-    if (!isfinite(sum)) return round_to_half(sum, false, bfloat, mode);
+    if (!isfinite(sum))
+        return round_to_half(sum, false, bfloat, mode);
     const volatile double back = sum - product;
     const volatile double rest = sum - back;
     const volatile double low = c - back, high = product - rest;
@@ -174,7 +195,8 @@ uint16_t INTEROP_SYM(cpu_fma_half)(double a, double b, double c, uint32_t bfloat
     uint64_t bits;
     const double value = sum;
     memcpy(&bits, &value, sizeof bits);
-    if (error != 0 && (bits & 1) == 0) bits += (error > 0) == (value > 0) ? 1 : UINT64_MAX;
+    if (error != 0 && (bits & 1) == 0)
+        bits += (error > 0) == (value > 0) ? 1 : UINT64_MAX;
     double odd;
     memcpy(&odd, &bits, sizeof odd);
     return round_to_half(odd, false, bfloat, mode);

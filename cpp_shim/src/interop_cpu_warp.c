@@ -12,7 +12,8 @@
 
 enum { OUT_OF_MEMORY = 10, EXECUTION = 11 };
 
-static interop_cpu_chunk *new_chunk(size_t bytes) {
+static interop_cpu_chunk *new_chunk(size_t bytes)
+{
     const size_t size = (sizeof(interop_cpu_chunk) + bytes + 63) & ~(size_t)63;
     interop_cpu_chunk *chunk = aligned_alloc(64, size);
     if (chunk != NULL) {
@@ -23,7 +24,8 @@ static interop_cpu_chunk *new_chunk(size_t bytes) {
 }
 
 /* Memory for one thread's frame, from an arena that grows and starts over with each block. */
-void *INTEROP_SYM(cpu_frame)(interop_cpu_block *block, uint64_t bytes) {
+void *INTEROP_SYM(cpu_frame)(interop_cpu_block *block, uint64_t bytes)
+{
     bytes = (bytes + 63) & ~(uint64_t)63;
     while (block->chunk == NULL || block->chunk_used + bytes > block->chunk->bytes) {
         interop_cpu_chunk *next = block->chunk != NULL ? block->chunk->next : block->chunks;
@@ -46,68 +48,103 @@ void *INTEROP_SYM(cpu_frame)(interop_cpu_block *block, uint64_t bytes) {
 
 /* ---- warp operations ---- */
 
-static void shuffle(interop_cpu_thread *warp, uint32_t members) {
+static void shuffle(interop_cpu_thread *warp, uint32_t members)
+{
     uint64_t values[INTEROP_CPU_WARP] = {0}; /* a lane that does not take part yields 0 */
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)
-        if (members >> lane & 1) values[lane] = warp[lane].value;
+        if (members >> lane & 1)
+            values[lane] = warp[lane].value;
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++) {
-        if (!(members >> lane & 1)) continue;
+        if (!(members >> lane & 1))
+            continue;
         interop_cpu_thread *thread = &warp[lane];
         const int32_t b = (int32_t)(thread->b & 31), c = (int32_t)(thread->c & 31);
         const int32_t segment = (int32_t)(thread->c >> 8 & 31), own = (int32_t)lane;
         const int32_t lowest = own & segment, bound = lowest | (c & ~segment);
         int32_t from = 0;
         switch (thread->mode) {
-        case INTEROP_CPU_SHFL_UP: from = own - b; break;
-        case INTEROP_CPU_SHFL_DOWN: from = own + b; break;
-        case INTEROP_CPU_SHFL_BFLY: from = own ^ b; break;
-        default: from = lowest | (b & ~segment); break;
+        case INTEROP_CPU_SHFL_UP:
+            from = own - b;
+            break;
+        case INTEROP_CPU_SHFL_DOWN:
+            from = own + b;
+            break;
+        case INTEROP_CPU_SHFL_BFLY:
+            from = own ^ b;
+            break;
+        default:
+            from = lowest | (b & ~segment);
+            break;
         }
         thread->flag = thread->mode == INTEROP_CPU_SHFL_UP ? from >= bound : from <= bound;
         thread->result = values[thread->flag ? from : own];
     }
 }
 
-static void vote(interop_cpu_thread *warp, uint32_t members) {
+static void vote(interop_cpu_thread *warp, uint32_t members)
+{
     uint32_t ballot = 0;
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)
-        if ((members >> lane & 1) && warp[lane].value != 0) ballot |= UINT32_C(1) << lane;
+        if ((members >> lane & 1) && warp[lane].value != 0)
+            ballot |= UINT32_C(1) << lane;
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++) {
-        if (!(members >> lane & 1)) continue;
+        if (!(members >> lane & 1))
+            continue;
         switch (warp[lane].mode) {
-        case INTEROP_CPU_VOTE_ALL: warp[lane].flag = ballot == members; break;
-        case INTEROP_CPU_VOTE_ANY: warp[lane].flag = ballot != 0; break;
-        case INTEROP_CPU_VOTE_UNI: warp[lane].flag = ballot == members || ballot == 0; break;
-        default: warp[lane].result = ballot; break;
+        case INTEROP_CPU_VOTE_ALL:
+            warp[lane].flag = ballot == members;
+            break;
+        case INTEROP_CPU_VOTE_ANY:
+            warp[lane].flag = ballot != 0;
+            break;
+        case INTEROP_CPU_VOTE_UNI:
+            warp[lane].flag = ballot == members || ballot == 0;
+            break;
+        default:
+            warp[lane].result = ballot;
+            break;
         }
     }
 }
 
-static void match(interop_cpu_thread *warp, uint32_t members) {
+static void match(interop_cpu_thread *warp, uint32_t members)
+{
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++) {
-        if (!(members >> lane & 1)) continue;
+        if (!(members >> lane & 1))
+            continue;
         uint32_t same = 0;
         for (uint32_t other = 0; other < INTEROP_CPU_WARP; other++)
-            if ((members >> other & 1) && warp[other].value == warp[lane].value) same |= UINT32_C(1) << other;
+            if ((members >> other & 1) && warp[other].value == warp[lane].value)
+                same |= UINT32_C(1) << other;
         warp[lane].flag = same == members;
         warp[lane].result = warp[lane].mode == INTEROP_CPU_MATCH_ANY || same == members ? same : 0;
     }
 }
 
-static uint32_t reduce(uint32_t mode, uint32_t a, uint32_t b) {
+static uint32_t reduce(uint32_t mode, uint32_t a, uint32_t b)
+{
     switch (mode) {
-    case INTEROP_CPU_REDUX_ADD: return a + b;
-    case INTEROP_CPU_REDUX_MIN_S: return (int32_t)a < (int32_t)b ? a : b;
-    case INTEROP_CPU_REDUX_MAX_S: return (int32_t)a > (int32_t)b ? a : b;
-    case INTEROP_CPU_REDUX_MIN_U: return a < b ? a : b;
-    case INTEROP_CPU_REDUX_MAX_U: return a > b ? a : b;
-    case INTEROP_CPU_REDUX_AND: return a & b;
-    case INTEROP_CPU_REDUX_OR: return a | b;
-    default: return a ^ b;
+    case INTEROP_CPU_REDUX_ADD:
+        return a + b;
+    case INTEROP_CPU_REDUX_MIN_S:
+        return (int32_t)a < (int32_t)b ? a : b;
+    case INTEROP_CPU_REDUX_MAX_S:
+        return (int32_t)a > (int32_t)b ? a : b;
+    case INTEROP_CPU_REDUX_MIN_U:
+        return a < b ? a : b;
+    case INTEROP_CPU_REDUX_MAX_U:
+        return a > b ? a : b;
+    case INTEROP_CPU_REDUX_AND:
+        return a & b;
+    case INTEROP_CPU_REDUX_OR:
+        return a | b;
+    default:
+        return a ^ b;
     }
 }
 
-static void reduction(interop_cpu_thread *warp, uint32_t members) {
+static void reduction(interop_cpu_thread *warp, uint32_t members)
+{
     uint32_t total = 0;
     bool first = true;
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)
@@ -117,12 +154,15 @@ static void reduction(interop_cpu_thread *warp, uint32_t members) {
             first = false;
         }
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)
-        if (members >> lane & 1) warp[lane].result = total;
+        if (members >> lane & 1)
+            warp[lane].result = total;
 }
 
-static void elect(interop_cpu_thread *warp, uint32_t members) {
+static void elect(interop_cpu_thread *warp, uint32_t members)
+{
     uint32_t leader = 0;
-    while (!(members >> leader & 1)) leader++;
+    while (!(members >> leader & 1))
+        leader++;
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)
         if (members >> lane & 1) {
             warp[lane].result = leader;
@@ -130,47 +170,67 @@ static void elect(interop_cpu_thread *warp, uint32_t members) {
         }
 }
 
-static void perform(interop_cpu_thread *warp, uint32_t members, uint32_t wait) {
+static void perform(interop_cpu_thread *warp, uint32_t members, uint32_t wait)
+{
     switch (wait) {
-    case INTEROP_CPU_SHFL: shuffle(warp, members); break;
-    case INTEROP_CPU_VOTE: vote(warp, members); break;
-    case INTEROP_CPU_MATCH: match(warp, members); break;
-    case INTEROP_CPU_REDUX: reduction(warp, members); break;
-    case INTEROP_CPU_ELECT: elect(warp, members); break;
+    case INTEROP_CPU_SHFL:
+        shuffle(warp, members);
+        break;
+    case INTEROP_CPU_VOTE:
+        vote(warp, members);
+        break;
+    case INTEROP_CPU_MATCH:
+        match(warp, members);
+        break;
+    case INTEROP_CPU_REDUX:
+        reduction(warp, members);
+        break;
+    case INTEROP_CPU_ELECT:
+        elect(warp, members);
+        break;
     case INTEROP_CPU_ACTIVEMASK:
         for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)
-            if (members >> lane & 1) warp[lane].result = members;
+            if (members >> lane & 1)
+                warp[lane].result = members;
         break;
-    default: break; /* bar.warp.sync yields nothing */
+    default:
+        break; /* bar.warp.sync yields nothing */
     }
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)
-        if (members >> lane & 1) warp[lane].wait = INTEROP_CPU_READY;
+        if (members >> lane & 1)
+            warp[lane].wait = INTEROP_CPU_READY;
 }
 
 /* Performs the warp operations whose members have all arrived. Members that have exited count as arrived. */
-static bool resolve_warp(interop_cpu_thread *warp, uint32_t live) {
+static bool resolve_warp(interop_cpu_thread *warp, uint32_t live)
+{
     bool progress = false;
     uint32_t open = live;
     while (open) {
         uint32_t first = 0;
-        while (!(open >> first & 1)) first++;
+        while (!(open >> first & 1))
+            first++;
         const interop_cpu_thread *leader = &warp[first];
         open &= ~(UINT32_C(1) << first);
-        if (leader->wait < INTEROP_CPU_WARP_SYNC || leader->wait > INTEROP_CPU_ELECT) continue;
+        if (leader->wait < INTEROP_CPU_WARP_SYNC || leader->wait > INTEROP_CPU_ELECT)
+            continue;
         const uint32_t members = (leader->mask | UINT32_C(1) << first) & live;
         bool complete = true;
         for (uint32_t lane = 0; lane < INTEROP_CPU_WARP && complete; lane++)
             if (members >> lane & 1)
                 complete = warp[lane].wait == leader->wait && (warp[lane].mask & live) == (leader->mask & live);
-        if (!complete) continue;
+        if (!complete)
+            continue;
         perform(warp, members, leader->wait);
         open &= ~members;
         progress = true;
     }
-    if (progress) return true;
+    if (progress)
+        return true;
     /* activemask: when no lane can go on otherwise, those that stand at one place are the ones that run together. */
     for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++) {
-        if (!(live >> lane & 1) || warp[lane].wait != INTEROP_CPU_ACTIVEMASK) continue;
+        if (!(live >> lane & 1) || warp[lane].wait != INTEROP_CPU_ACTIVEMASK)
+            continue;
         uint32_t members = 0;
         for (uint32_t other = lane; other < INTEROP_CPU_WARP; other++)
             if ((live >> other & 1) && warp[other].wait == INTEROP_CPU_ACTIVEMASK &&
@@ -182,7 +242,8 @@ static bool resolve_warp(interop_cpu_thread *warp, uint32_t live) {
     return false;
 }
 
-static bool finished(const interop_cpu_thread *thread) {
+static bool finished(const interop_cpu_thread *thread)
+{
     void *resume;
     memcpy(&resume, thread->frame, sizeof resume);
     return resume == NULL;
@@ -195,7 +256,8 @@ enum {
 
 /* Runs the lanes of one warp until each waits for a barrier, spins, or has exited. Adds to `waits` a bit for each thing
  * that its lanes wait for then. */
-static bool run_warp(interop_cpu_block *block, uint32_t index, uint32_t *waits) {
+static bool run_warp(interop_cpu_block *block, uint32_t index, uint32_t *waits)
+{
     interop_cpu_thread *warp = block->threads + (size_t)index * INTEROP_CPU_WARP;
     const uint32_t lanes = block->thread_count - index * INTEROP_CPU_WARP;
     bool progress = false;
@@ -226,7 +288,8 @@ static bool run_warp(interop_cpu_block *block, uint32_t index, uint32_t *waits) 
 
 /* ---- barriers ---- */
 
-void INTEROP_SYM(cpu_arrive)(interop_cpu_block *block, interop_cpu_thread *thread, uint32_t barrier, uint32_t count) {
+void INTEROP_SYM(cpu_arrive)(interop_cpu_block *block, interop_cpu_thread *thread, uint32_t barrier, uint32_t count)
+{
     const size_t index = (size_t)(thread - block->threads);
     if (barrier >= INTEROP_CPU_BARRIERS)
         INTEROP_SYM(cpu_fail)(block, EXECUTION, thread->tid, "barrier %u does not exist", barrier);
@@ -234,19 +297,23 @@ void INTEROP_SYM(cpu_arrive)(interop_cpu_block *block, interop_cpu_thread *threa
     block->arrived_expected[barrier] = count;
 }
 
-static uint32_t count_bits(uint32_t value) {
+static uint32_t count_bits(uint32_t value)
+{
     uint32_t count = 0;
-    for (; value; value &= value - 1) count++;
+    for (; value; value &= value - 1)
+        count++;
     return count;
 }
 
-static bool at_barrier(const interop_cpu_thread *thread, uint32_t barrier) {
+static bool at_barrier(const interop_cpu_thread *thread, uint32_t barrier)
+{
     return (thread->wait == INTEROP_CPU_BARRIER || thread->wait == INTEROP_CPU_BARRIER_RED) && thread->mask == barrier;
 }
 
-/* Whether the threads that `barrier` expects have arrived. Without a count these are all that have not exited; with one,
- * a warp whose live lanes have all arrived counts as 32, as on the hardware. */
-static bool complete(const interop_cpu_block *block, uint32_t barrier, uint32_t expected) {
+/* Whether the threads that `barrier` expects have arrived. Without a count these are all that have not exited; with
+ * one, a warp whose live lanes have all arrived counts as 32, as on the hardware. */
+static bool complete(const interop_cpu_block *block, uint32_t barrier, uint32_t expected)
+{
     const uint32_t warps = (block->thread_count + INTEROP_CPU_WARP - 1) / INTEROP_CPU_WARP;
     uint32_t arrived = 0;
     for (uint32_t index = 0; index < warps; index++) {
@@ -254,15 +321,19 @@ static bool complete(const interop_cpu_block *block, uint32_t barrier, uint32_t 
         const uint32_t live = block->live[index];
         uint32_t here = block->arrived[barrier][index];
         for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)
-            if ((live >> lane & 1) && at_barrier(&warp[lane], barrier)) here++;
+            if ((live >> lane & 1) && at_barrier(&warp[lane], barrier))
+                here++;
         const uint32_t whole = count_bits(live);
-        if (expected == 0 && here < whole) return false;
-        arrived += here != 0 && here >= whole ? (here + INTEROP_CPU_WARP - 1) / INTEROP_CPU_WARP * INTEROP_CPU_WARP : here;
+        if (expected == 0 && here < whole)
+            return false;
+        arrived +=
+            here != 0 && here >= whole ? (here + INTEROP_CPU_WARP - 1) / INTEROP_CPU_WARP * INTEROP_CPU_WARP : here;
     }
     return expected == 0 || arrived >= expected;
 }
 
-static void release(interop_cpu_block *block, uint32_t barrier) {
+static void release(interop_cpu_block *block, uint32_t barrier)
+{
     uint32_t set = 0, total = 0;
     for (uint32_t i = 0; i < block->thread_count; i++)
         if (at_barrier(&block->threads[i], barrier) && block->threads[i].wait == INTEROP_CPU_BARRIER_RED) {
@@ -271,7 +342,8 @@ static void release(interop_cpu_block *block, uint32_t barrier) {
         }
     for (uint32_t i = 0; i < block->thread_count; i++) {
         interop_cpu_thread *thread = &block->threads[i];
-        if (!at_barrier(thread, barrier)) continue;
+        if (!at_barrier(thread, barrier))
+            continue;
         thread->result = set;
         thread->flag = thread->b == INTEROP_CPU_RED_AND ? set == total : set != 0;
         thread->wait = INTEROP_CPU_READY;
@@ -281,30 +353,40 @@ static void release(interop_cpu_block *block, uint32_t barrier) {
 }
 
 /* The usual case: all threads that live wait at the same barrier, and nobody counted. */
-static bool release_all(interop_cpu_block *block) {
+static bool release_all(interop_cpu_block *block)
+{
     const interop_cpu_thread *first = NULL;
     for (uint32_t i = 0; i < block->thread_count; i++) {
         const interop_cpu_thread *thread = &block->threads[i];
-        if (thread->wait == INTEROP_CPU_DONE) continue;
-        if (first == NULL) first = thread;
-        if (thread->mask != first->mask || thread->mode != 0) return false;
+        if (thread->wait == INTEROP_CPU_DONE)
+            continue;
+        if (first == NULL)
+            first = thread;
+        if (thread->mask != first->mask || thread->mode != 0)
+            return false;
     }
-    if (first == NULL || first->mask >= INTEROP_CPU_BARRIERS || block->arrived_expected[first->mask]) return false;
+    if (first == NULL || first->mask >= INTEROP_CPU_BARRIERS || block->arrived_expected[first->mask])
+        return false;
     for (uint32_t i = 0; i < block->thread_count; i++)
-        if (block->threads[i].wait != INTEROP_CPU_DONE) block->threads[i].wait = INTEROP_CPU_READY;
+        if (block->threads[i].wait != INTEROP_CPU_DONE)
+            block->threads[i].wait = INTEROP_CPU_READY;
     return true;
 }
 
-static bool resolve_barriers(interop_cpu_block *block, uint32_t waits) {
-    if ((waits & ~(1u << INTEROP_CPU_DONE)) == 1u << INTEROP_CPU_BARRIER && release_all(block)) return true;
+static bool resolve_barriers(interop_cpu_block *block, uint32_t waits)
+{
+    if ((waits & ~(1u << INTEROP_CPU_DONE)) == 1u << INTEROP_CPU_BARRIER && release_all(block))
+        return true;
     uint32_t seen = 0;
     bool progress = false;
     for (uint32_t i = 0; i < block->thread_count; i++) {
         const interop_cpu_thread *thread = &block->threads[i];
-        if (thread->wait != INTEROP_CPU_BARRIER && thread->wait != INTEROP_CPU_BARRIER_RED) continue;
+        if (thread->wait != INTEROP_CPU_BARRIER && thread->wait != INTEROP_CPU_BARRIER_RED)
+            continue;
         if (thread->mask >= INTEROP_CPU_BARRIERS)
             INTEROP_SYM(cpu_fail)(block, EXECUTION, thread->tid, "barrier %u does not exist", thread->mask);
-        if (seen >> thread->mask & 1) continue;
+        if (seen >> thread->mask & 1)
+            continue;
         seen |= UINT32_C(1) << thread->mask;
         if (complete(block, thread->mask, thread->mode)) {
             release(block, thread->mask);
@@ -317,19 +399,31 @@ static bool resolve_barriers(interop_cpu_block *block, uint32_t waits) {
 /* ---- what cannot go on ---- */
 
 static const char *const wait_names[] = {
-    "nothing",   "bar.warp.sync", "shfl.sync",   "vote.sync", "match.sync", "redux.sync",
-    "elect.sync", "activemask",   "a barrier", "a barrier", "a loop that waits for memory", "exit",
+    "nothing",
+    "bar.warp.sync",
+    "shfl.sync",
+    "vote.sync",
+    "match.sync",
+    "redux.sync",
+    "elect.sync",
+    "activemask",
+    "a barrier",
+    "a barrier",
+    "a loop that waits for memory",
+    "exit",
 };
 
 /* Says which threads wait where; threads that wait at one place are one group. */
-static void report_deadlock(interop_cpu_block *block, const char *what) {
+static void report_deadlock(interop_cpu_block *block, const char *what)
+{
     char text[400];
     size_t used = 0;
     bool counted[INTEROP_CPU_MAX_THREADS] = {false};
     text[0] = '\0';
     for (uint32_t i = 0; i < block->thread_count; i++) {
         const interop_cpu_thread *thread = &block->threads[i];
-        if (counted[i] || thread->wait == INTEROP_CPU_DONE) continue;
+        if (counted[i] || thread->wait == INTEROP_CPU_DONE)
+            continue;
         uint32_t count = 0;
         for (uint32_t j = i; j < block->thread_count; j++)
             if (block->threads[j].wait == thread->wait && block->threads[j].site == thread->site &&
@@ -357,7 +451,8 @@ static void report_deadlock(interop_cpu_block *block, const char *what) {
      block->ctaid[2]);
 }
 
-static double spin_limit(void) {
+static double spin_limit(void)
+{
     const char *text = getenv("INTEROP_CPU_SPIN_SECONDS");
     const double value = text != NULL ? strtod(text, NULL) : 0;
     return value > 0 ? value : 10;
@@ -365,12 +460,15 @@ static double spin_limit(void) {
 
 /* A block in which every thread waits, some of them for memory: lets other workers run. Nobody is left to write that
  * memory when all workers have been in this state for a while. */
-static void idle(interop_cpu_block *block, double *since, uint64_t *seen) {
+static void idle(interop_cpu_block *block, double *since, uint64_t *seen)
+{
     interop_cpu_job *job = block->job;
-    if (atomic_load(&job->stop)) longjmp(block->leave, 1);
+    if (atomic_load(&job->stop))
+        longjmp(block->leave, 1);
     const uint64_t progress = atomic_load(&job->progress);
     const double now = INTEROP_SYM(cpu_seconds)();
-    if (*since == 0) atomic_fetch_add(&job->spinning, 1);
+    if (*since == 0)
+        atomic_fetch_add(&job->spinning, 1);
     if (*since == 0 || progress != *seen || atomic_load(&job->spinning) < atomic_load(&job->active)) {
         *since = now;
         *seen = progress;
@@ -380,7 +478,8 @@ static void idle(interop_cpu_block *block, double *since, uint64_t *seen) {
     sched_yield();
 }
 
-static void start_threads(interop_cpu_block *block) {
+static void start_threads(interop_cpu_block *block)
+{
     const interop_cpu_kernel *kernel = block->job->kernel;
     const uint32_t *n = block->ntid, count = n[0] * n[1] * n[2];
     const size_t padded = ((size_t)count + INTEROP_CPU_WARP - 1) / INTEROP_CPU_WARP * INTEROP_CPU_WARP;
@@ -413,7 +512,8 @@ static void start_threads(interop_cpu_block *block) {
     }
 }
 
-void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block) {
+void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block)
+{
     interop_cpu_job *job = block->job;
     double idle_since = 0;
     uint64_t idle_progress = 0;
@@ -427,7 +527,8 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block) {
             progress |= run_warp(block, index, &waits);
             live |= block->live[index];
         }
-        if (!live) break;
+        if (!live)
+            break;
         /* Threads that were woken only to look at memory again have made no progress if all of them spin on. */
         progress = resolve_barriers(block, waits) || (progress && !woken);
         const bool spins = (waits & SPINS) != 0;
@@ -441,12 +542,16 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block) {
             idle(block, &idle_since, &idle_progress);
         } else {
             bool ready = false;
-            for (uint32_t i = 0; i < block->thread_count; i++) ready |= block->threads[i].wait == INTEROP_CPU_READY;
-            if (!ready) report_deadlock(block, "no thread of the block can go on");
+            for (uint32_t i = 0; i < block->thread_count; i++)
+                ready |= block->threads[i].wait == INTEROP_CPU_READY;
+            if (!ready)
+                report_deadlock(block, "no thread of the block can go on");
         }
         for (uint32_t i = 0; spins && i < block->thread_count; i++)
-            if (block->threads[i].wait == INTEROP_CPU_SPIN) block->threads[i].wait = INTEROP_CPU_READY;
+            if (block->threads[i].wait == INTEROP_CPU_SPIN)
+                block->threads[i].wait = INTEROP_CPU_READY;
         woken = spins;
     }
-    if (idle_since != 0) atomic_fetch_sub(&job->spinning, 1);
+    if (idle_since != 0)
+        atomic_fetch_sub(&job->spinning, 1);
 }

@@ -64,7 +64,7 @@ class HostKernel:
             raise _ERRORS.get(status, DeviceError)(f"{self.symbol}: {message}")
 
     def _extents(self, value: int | Sequence[int], what: str) -> list[int]:
-        extents = [value] if isinstance(value, int) else list(value)
+        extents = list(value) if isinstance(value, Sequence) else [value]
         if not 1 <= len(extents) <= 3:
             raise ArgumentTypeError(f"{self.symbol}: {what} has one to three extents, not {len(extents)}")
         extents = [self._unsigned(v, f"{what}.{axis}") for v, axis in zip(extents, "xyz")]

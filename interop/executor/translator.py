@@ -146,7 +146,11 @@ class Translator:
         return self.storage.module_variable(name)
 
     def _register(self, type_: str) -> Register:
-        return Register(type_, self.b.alloca(vector(type_, self.plan.lanes)))
+        llvm = vector(type_, self.plan.lanes)
+        pointer = self.b.alloca(llvm)
+        # What is read before it is written is unspecified in PTX, but a branch on it must not be undefined in LLVM.
+        self.b.entry.append(f"  store {llvm} zeroinitializer, ptr {pointer}")
+        return Register(type_, pointer)
 
     def label(self, operand: ast.Operand) -> str:
         """The LLVM block of a branch target."""
