@@ -53,7 +53,7 @@ def _buffer_type(model: KernelModel) -> list[str]:
     fields = buffer_fields(model)
     if not fields:
         return []
-    struct = f"{model.name}_params"
+    struct = f"params_of_{model.name}"
     checks = [
         f'INTEROP_STATIC_ASSERT(offsetof({struct}, {member}) == {offset}, "{model.name}: {member} lies elsewhere");'
         for _, offset, member, _ in fields
@@ -64,7 +64,7 @@ def _buffer_type(model: KernelModel) -> list[str]:
 def _body(model: KernelModel) -> list[str]:
     fields = buffer_fields(model)
     lines = [f"    {a.c_type}{'' if a.c_type.endswith('*') else ' '}{a.name};" for a in _hidden(model)]
-    lines += [f"    {model.name}_params params;"] if fields else []
+    lines += [f"    params_of_{model.name} params;"] if fields else []
     lines += ["    interop_launch launch;"]
     lines += [f"    INTEROP_TRY(runtime_begin(&launch, &bundle, module, {model.index}, config));"]
     lines += [f"    INTEROP_TRY({_array_check(a)});" for a in model.visible if a.is_array]
@@ -212,8 +212,8 @@ def _kernel_tables(name: str, model: KernelModel, images: Sequence[DeviceImage],
     rows = [f"    &{cpu_symbol(name, model.kernel.symbol, level)}," for level in levels]
     return "\n".join(
         [
-            f"static const uint32_t {model.name}_images[] = {{{indices or '0'}}};",
-            f"static const interop_cpu_kernel *const {model.name}_objects[] = {{",
+            f"static const uint32_t images_of_{model.name}[] = {{{indices or '0'}}};",
+            f"static const interop_cpu_kernel *const objects_of_{model.name}[] = {{",
             f"#if {name.upper()}_CPU_OBJECTS",
             *(rows or ["    NULL,"]),
             "#else",
@@ -228,4 +228,4 @@ def _kernel_tables(name: str, model: KernelModel, images: Sequence[DeviceImage],
 def _kernel_row(model: KernelModel, images: Sequence[DeviceImage]) -> str:
     count = sum(model.index in image.kernels for image in images)
     names = f"{c_string(model.kernel.name)}, {c_string(model.kernel.symbol)}"
-    return f"    {{{names}, {model.name}_images, {count}, {model.name}_objects}},"
+    return f"    {{{names}, images_of_{model.name}, {count}, objects_of_{model.name}}},"

@@ -67,6 +67,11 @@ _TOLERANCES = {"f16": (2e-3, 1e-4), "bf16": (2e-2, 1e-3), "f32": (1e-5, 1e-6), "
 def store(example: Example, kernel: abi.Kernel) -> StoredExample:
     """`example` with its results; :class:`abi.Error` where its arguments do not fit the kernel."""
     params = kernel.visible_params
+    if not kernel.launch.grid or kernel.launch.block.kind is abi.BlockKind.ANY:
+        raise abi.Error(
+            f"{kernel.name} cannot have stored examples: its contract has no rule for grid or block, so nobody could "
+            "replay them; give it block= and grid="
+        )
     if len(example.arguments) != len(params):
         raise abi.ArgumentTypeError(
             f"an example of {kernel.name} has {len(example.arguments)} arguments; the kernel takes {len(params)}"

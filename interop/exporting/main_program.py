@@ -57,12 +57,12 @@ def main_source(name: str, models: Sequence[KernelModel], examples: Sequence[Sto
     functions = [_function(name, m, first.get(m.kernel.name)) for m in models]
     text = "\n".join(functions)
     helpers = (_READ if "read<" in text else "") + (_SHOW if "show(" in text else "")
-    calls = "".join(f"    {m.name}(m);\n" for m in models)
+    calls = "".join(f"    run_{m.name}(m);\n" for m in models)
     return template("templates/main.cpp.in", NAME=name, HELPERS=helpers, KERNELS=text, CALLS=calls)
 
 
 def _function(name: str, model: KernelModel, stored: tuple[int, StoredExample] | None) -> str:
-    head = f"void {model.name}(const {name}::module &m)\n{{\n"
+    head = f"void run_{model.name}(const {name}::module &m)\n{{\n"
     missing = _cannot_call(model, stored is not None)
     if missing:
         signature = ", ".join(["stream", *(a.cpp_declaration for a in model.visible)])
@@ -106,7 +106,7 @@ def _host_array(
     assert argument.element is not None
     type_ = C_SCALARS[argument.element.name]
     if argument.element.name == "bool":
-        type_ = "unsigned char"
+        type_ = "uint8_t"  # std::vector<bool> has no array inside
     if stored:
         file = c_string(file_name(stored[0], stored[1].arguments[position], "in"))
         return f"auto {host} = read<{type_}>({file}, {value.size})"

@@ -28,9 +28,10 @@ class HandMade:
     name: str
     kernel: Kernel
     compute: Callable[..., None]
+    image: abi.Image | None = None
 
     def program(self) -> abi.Program:
-        return abi.Program(self.kernel, (ptx_image(),))
+        return abi.Program(self.kernel, (self.image or ptx_image(),))
 
     def __call__(self, *arguments: Any) -> None:
         self.compute(*arguments)
@@ -159,3 +160,19 @@ def block_sums() -> HandMade:
 
 def all_kernels() -> list[HandMade]:
     return [saxpy(), scale(), transpose(), widths(), block_sums()]
+
+
+def idle(name: str, params: list[Param], launch: Launch | None = None) -> HandMade:
+    """A kernel that takes anything and does nothing."""
+    kernel = _kernel(name, params, launch or Launch(exactly(32), ("1",)))
+    declared = []
+    for param in kernel.params:
+        letter = "f" if param.type in (abi.f32, abi.f64) else "u"
+        for s in param.slots:
+            place = f"p{len(declared)}"
+            simple = f".param .{letter}{8 * s.size} {place}"
+            declared.append(simple if s.size == s.align else f".param .align {s.align} .b8 {place}[{s.size}]")
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n"
+    text = f"{head}.visible .entry {name}({', '.join(declared)})\n{{\n    ret;\n}}\n"
+    image = abi.Image(abi.ImageKind.PTX, "sm_80", text.encode(), (name,), "8.0")
+    return HandMade(name, kernel, lambda *_: None, image)

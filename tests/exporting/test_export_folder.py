@@ -15,6 +15,7 @@ import pytest
 import abi
 from abi import bundle
 from interop.exporting import Example, ExportReport, export
+from interop.exporting.images import have_assembler
 
 Export = Callable[..., ExportReport]
 
@@ -31,6 +32,7 @@ def test_two_exports_are_the_same_bytes(tmp_path: Path) -> None:
     assert tree(tmp_path / "one") == tree(tmp_path / "two")
 
 
+@pytest.mark.skipif(not have_assembler(), reason="nvJitLink is not installed")
 def test_report_says_what_is_there(tmp_path: Path) -> None:
     report = export([export_kernels.scale()], tmp_path / "mix", name="mix", arch=(80, 90), levels=("x86-64-v3",))
     assert (report.kernels, report.cubins, report.levels) == (("scale",), ("sm_80", "sm_90"), ("x86-64-v3",))
@@ -96,10 +98,17 @@ def test_nothing_is_left_after_an_error(quick_export: Export, tmp_path: Path, mo
 def test_what_cannot_be_exported_is_refused_before_anything_is_written(quick_export: Export, tmp_path: Path) -> None:
     saxpy, scale = export_kernels.saxpy(), export_kernels.scale()
     wrong = replace(saxpy.kernel, symbol="saxpi")
+    bare = export_kernels.idle("bare", [abi.Param("p", abi.Pointer()), abi.Param("a", abi.f32)], abi.Launch())
+    zeros = np.zeros(2, np.float32)
     cases = [
         (lambda: quick_export([]), "nothing to export"),
         (lambda: quick_export([lambda: 0]), "not a kernel"),
         (lambda: quick_export([saxpy, saxpy]), "two kernels are called 'saxpy'"),
+        (lambda: quick_export([bare], examples=[Example(bare, (np.zeros(2), 2.0))]), "cannot have stored examples"),
+        (lambda: quick_export([saxpy], examples=[Example(saxpy, (zeros, zeros))]), "takes 3"),
+        (lambda: quick_export([saxpy], examples=[Example(saxpy, (zeros, np.zeros(2), 2.0))]), "float64, not f32"),
+        (lambda: quick_export([saxpy], examples=[Example(saxpy, (zeros, [0.0], 2.0))]), "must be a NumPy array"),
+        (lambda: quick_export([saxpy], examples=[Example(saxpy, (zeros, zeros, 2.0), expected=[])]), "writes 1: y"),
         (lambda: quick_export([saxpy], name="int"), "'int' cannot name"),
         (lambda: quick_export([saxpy], name="a-b"), "'a-b' cannot name"),
         (lambda: quick_export([saxpy], version="1.0"), "three numbers"),

@@ -92,8 +92,8 @@ def test_docstrings_cannot_end_their_comment(quick_export: Export) -> None:
 def test_compiler_checks_the_layout_of_the_parameter_buffer(quick_export: Export) -> None:
     text = (quick_export([export_kernels.widths(), export_kernels.scale()]) / "src/mix.c").read_text()
     for member, offset in (("flag", 16), ("small", 17), ("middle", 18), ("large", 24), ("half", 32), ("point", 48)):
-        assert f"offsetof(widths_params, {member}) == {offset}" in text
-    assert "offsetof(scale_params, n) == 16" in text and "params.y = y.data;" in text
+        assert f"offsetof(params_of_widths, {member}) == {offset}" in text
+    assert "offsetof(params_of_scale, n) == 16" in text and "params.y = y.data;" in text
 
 
 def test_literals() -> None:

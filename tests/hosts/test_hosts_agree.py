@@ -10,7 +10,7 @@ import export_kernels
 import numpy as np
 import pytest
 import simt_kernels
-from conftest import LIBRARIES, compile_library, run_tool
+from host_support import LIBRARIES, compile_library, run_tool
 
 import abi
 from interop.runtime import Launchable

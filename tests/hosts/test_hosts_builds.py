@@ -9,7 +9,7 @@ from pathlib import Path
 
 import export_kernels
 import pytest
-from conftest import HERE, LIBRARIES, SANITIZE, WARNINGS, cmake_tool, compile_library, run_tool
+from host_support import HERE, LIBRARIES, SANITIZE, WARNINGS, cmake_tool, compile_library, run_tool
 
 from interop.exporting import export
 

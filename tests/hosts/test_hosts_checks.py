@@ -5,7 +5,7 @@ from __future__ import annotations
 import export_kernels
 import numpy as np
 import pytest
-from conftest import Program
+from host_support import Program
 
 import abi
 from abi.rules import block_message, contract_message

@@ -6,9 +6,10 @@ import struct
 from pathlib import Path
 
 import pytest
-from conftest import Program, without_driver
+from host_support import Program, without_driver
 
 import abi
+from interop.exporting.images import have_assembler
 
 IMAGES = 3  # kernels.cu is one, and each kernel from Python is one
 
@@ -23,6 +24,7 @@ def test_nothing_is_loaded_in_a_launch_and_contexts_balance(c_host: Program, log
     lines = log.read_text().splitlines()
     first_launch = next(i for i, line in enumerate(lines) if line.startswith("launch"))
     assert not any(line.startswith(("load", "set", "cuInit")) for line in lines[first_launch:-3])
+    assert lines[first_launch - 1] == "push 0" and lines[first_launch + 1] == "pop 0"  # and no waiting in between
     depth = 0
     for line in lines:
         depth += {"push": 1, "pop": -1}.get(line.split()[0], 0)
@@ -56,6 +58,7 @@ def test_scalars_lie_where_the_image_wants_them(c_host: Program, log: Path) -> N
     assert (tag, last) == (ord("p"), -2.25)
 
 
+@pytest.mark.skipif(not have_assembler(), reason="nvJitLink is not installed")
 def test_cubin_of_the_exact_architecture_else_of_an_older_one_else_ptx(c_host: Program, log: Path) -> None:
     for cc, image in (("9.0", "cubin"), ("8.6", "cubin"), ("12.0", "ptx"), ("8.0", "cubin")):
         log.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import HERE, WARNINGS, run_tool
+from host_support import HERE, WARNINGS, run_tool
 
 from interop.exporting import shim_path
 
