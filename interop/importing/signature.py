@@ -110,7 +110,7 @@ def pointee(pointer: Indirect) -> Scalar | None:
 
 def is_const(pointer: Indirect) -> bool:
     """Whether what the pointer points to cannot be written through it: const data, and functions."""
-    return isinstance(pointer.target, Function) or isinstance(pointer.target, Qualified) and pointer.target.const
+    return isinstance(pointer.target, Function) or (isinstance(pointer.target, Qualified) and pointer.target.const)
 
 
 def vector_alignment(type_: CType) -> int:

@@ -48,10 +48,10 @@ class ArrayView:
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements follow one another in C order; extents of one may have any stride."""
+        if 0 in self.shape:
+            return True
         expected = 1
         for extent, stride in zip(reversed(self.shape), reversed(self.strides)):
-            if extent == 0:
-                return True
             if extent != 1:
                 if stride != expected:
                     return False

@@ -65,7 +65,12 @@ class CpuDevice:
             if found is None:
                 from ..executor import compile_kernel
 
-                host = compile_kernel(image.text.rstrip("\0"), kernel.symbol)
+                try:
+                    host = compile_kernel(image.text.rstrip("\0"), kernel.symbol)
+                except abi.Error as error:
+                    if error.args and error.args[0] == str(error):
+                        error.args = (f"{kernel.name}: {error}", *error.args[1:])
+                    raise
                 found = self._loaded[key] = CpuKernel(kernel.name, host)
         return found
 

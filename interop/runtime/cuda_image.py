@@ -64,13 +64,13 @@ def load(name: str, image: Image, cc: tuple[int, int]) -> Any:
     """A CUmodule of `image` in the current context; :class:`abi.ImageError` with the assembler's log."""
     data = image.data + b"\0" if image.kind is ImageKind.PTX else image.data
     result, module, log = _load_data(data)
-    if result == 0:
+    if int(result) == 0:
         return module
     code = error_name(result)
     if code == "CUDA_ERROR_UNSUPPORTED_PTX_VERSION":
         cubin = assemble(name, image, cc)
         result, module, log = _load_data(cubin)
-        if result == 0:
+        if int(result) == 0:
             return module
         code = error_name(result)
     where = f"{image.kind.value} for {image.target}"
