@@ -29,20 +29,7 @@ from abi import (
     Incompatible,
     LaunchError,
     SymbolNotFound,
-    bf16,
-    f16,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-    u64,
 )
-from abi import bool_ as bool_
 
 if TYPE_CHECKING:
     from . import language, simt
@@ -69,7 +56,6 @@ _MODULES = ("language", "simt", "errors", "exporting", "importing", "runtime", "
 __all__ = [
     "AbiMismatch", "ArgumentRangeError", "ArgumentTypeError", "BundleError", "ContractError", "DeviceError", "Error",
     "ExecutionError", "ImageError", "Incompatible", "LaunchError", "SymbolNotFound",
-    "bf16", "bool_", "f16", "f32", "f64", "i16", "i32", "i64", "i8", "u16", "u32", "u64", "u8",
     *_HOME, "language", "simt",
 ]  # fmt: skip
 

@@ -115,7 +115,7 @@ def _probe_cpu_device() -> Iterator[Finding]:
         advice = "reinstall with a C compiler at hand: pip install --force-reinstall kernel-interop"
         yield Finding("CPU device", "missing", str(error), advice, required=True)
     else:
-        yield Finding("CPU device", "ok", Path(str(_native.__file__)).name, required=True)
+        yield Finding("CPU device", "ok", Path(_native.__file__).name, required=True)
 
 
 def _probe_cuda_packages() -> Iterator[Finding]:
@@ -123,6 +123,7 @@ def _probe_cuda_packages() -> Iterator[Finding]:
         "NVRTC": ("CUDA C++ → PTX", _nvrtc_version),
         "nvJitLink": ("PTX → cubin", _nvjitlink_version),
         "libdevice": ("maths in kernels", _libdevice_path),
+        "CUDA headers": ("#include <cuda_fp16.h>", _cuda_headers),
     }
     for name, (purpose, version) in probes.items():
         try:
@@ -151,6 +152,15 @@ def _libdevice_path() -> str:
     from ..codegen import libdevice
 
     return str(libdevice.find())
+
+
+def _cuda_headers() -> str:
+    from ..importing.nvrtc import cuda_headers
+
+    folders = [folder for folder in cuda_headers() if (Path(folder) / "cuda_fp16.h").is_file()]
+    if not folders:
+        raise FileNotFoundError("no folder with cuda_fp16.h")
+    return folders[0]
 
 
 def _probe_host_tools() -> Iterator[Finding]:
