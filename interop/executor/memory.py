@@ -44,7 +44,8 @@ def address(t: Translator, operand: ast.Operand, space: str) -> str:
         raise malformed(t.instruction, "an address is expected here")
     base, offset = operand.base, 0
     while isinstance(base, ast.Offset):
-        base, offset = base.base, offset + base.offset
+        offset += base.offset
+        base = base.base
     if isinstance(base, ast.Integer):
         return t.b.offset(t.shared if space == "shared" else t.zero, base.value + offset)
     if not isinstance(base, ast.Name):

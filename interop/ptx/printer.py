@@ -113,5 +113,5 @@ def print_operand(operand: ast.Operand) -> str:
         return f"!{print_operand(operand.base)}"
     if isinstance(operand, ast.Pair):
         return f"{print_operand(operand.first)}|{print_operand(operand.second)}"
-    opening, closing = {ast.Address: "[]", ast.Vector: "{}", ast.Group: "()"}[type(operand)]
-    return opening + ", ".join(map(print_operand, operand.items)) + closing
+    brackets = {ast.Address: "[]", ast.Vector: "{}", ast.Group: "()"}[type(operand)]
+    return brackets[0] + ", ".join(map(print_operand, operand.items)) + brackets[1]
