@@ -34,8 +34,8 @@ from abi import (
 if TYPE_CHECKING:
     from . import language, simt
     from .errors import CompileError, DivergenceError, RaceError, SyntaxError_, TypeError_, UnsupportedError
-    from .exporting import Example, export
-    from .importing import foreign, load_cuda, load_ptx
+    from .exporting import Example, export  # type: ignore[no-redef]
+    from .importing import foreign, load_cuda, load_ptx  # type: ignore[no-redef]
     from .language import *
     from .pipeline import Pipeline
     from .runtime import DeviceArray, Launchable, Stream, devices, empty, synchronize, to_device

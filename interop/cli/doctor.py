@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import json
@@ -110,12 +111,12 @@ def _probe_llvm() -> Iterator[Finding]:
 
 def _probe_cpu_device() -> Iterator[Finding]:
     try:
-        from ..executor import _native
+        native = importlib.import_module("interop.executor._native")
     except ImportError as error:
         advice = "reinstall with a C compiler at hand: pip install --force-reinstall kernel-interop"
         yield Finding("CPU device", "missing", str(error), advice, required=True)
     else:
-        yield Finding("CPU device", "ok", Path(_native.__file__).name, required=True)
+        yield Finding("CPU device", "ok", Path(native.__file__ or "").name, required=True)
 
 
 def _probe_cuda_packages() -> Iterator[Finding]:
