@@ -31,7 +31,6 @@ enum { /* CUdevice_attribute */
        DRIVER_MAX_THREADS_PER_BLOCK = 1,
        DRIVER_MAX_BLOCK_DIM_X = 2, /* y and z follow */
        DRIVER_MAX_GRID_DIM_X = 5,  /* y and z follow */
-       DRIVER_MAX_SHARED_MEMORY_PER_BLOCK = 8,
        DRIVER_COMPUTE_CAPABILITY_MAJOR = 75,
        DRIVER_COMPUTE_CAPABILITY_MINOR = 76,
        DRIVER_PAGEABLE_MEMORY_ACCESS = 88,

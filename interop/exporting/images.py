@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import abi
 
@@ -60,6 +60,9 @@ def collect(programs: Sequence[abi.Program]) -> list[DeviceImage]:
 
 
 def _device_image(image: abi.Image, kernels: tuple[int, ...]) -> DeviceImage:
+    if image.kind is abi.ImageKind.PTX:  # the text knows best what it is for
+        header = abi.read_header(image.text)
+        image = replace(image, target=header.target, isa=header.version)
     arch, exact = read_target(image)
     return DeviceImage(image, arch, exact, kernels)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import struct
 from pathlib import Path
 
+import export_kernels
 import pytest
-from host_support import Program, without_driver
+from host_support import Program, run_tool, without_driver
 
 import abi
+from interop.exporting import shim_path
 from interop.exporting.images import have_assembler
 
 IMAGES = 3  # kernels.cu is one, and each kernel from Python is one
@@ -92,7 +96,8 @@ def test_load_errors_carry_the_drivers_name(c_host: Program, failure: str, words
 def test_jit_log_and_versions_are_in_the_message(c_host: Program) -> None:
     told = c_host.run("fake", "device", status=3, FAKE_CUDA_FAIL="cuModuleLoadDataEx=222", FAKE_CUDA_CC="12.0")
     assert "CUDA_ERROR_UNSUPPORTED_PTX_VERSION" in told and "line 7; fatal" in told
-    assert "the driver (CUDA 13.0) refuses the PTX" in told
+    version = abi.read_header(export_kernels.ptx_image().text).version
+    assert f"the driver (CUDA 13.0) refuses the PTX {version} for sm_80" in told
 
 
 def test_failed_launch_names_kernel_call_and_error(c_host: Program) -> None:
@@ -149,3 +154,59 @@ def test_library_of_the_driver_knows_host_memory_and_another_gpus(c_context: Pro
         "4 mix: this process was forked after CUDA was initialised, and CUDA does not survive a fork; start the child "
         "with exec, or load the first module after the fork",
     ]
+
+
+def cuda_header() -> Path | None:
+    """The folder of cuda.h: NVIDIA's package, or a toolkit."""
+    nvidia = importlib.util.find_spec("nvidia")
+    places = [Path(p) for p in (nvidia.submodule_search_locations or [] if nvidia else [])]
+    found = [h for p in [*places, Path("/usr/local/cuda")] for h in sorted(p.glob("**/include/cuda.h"))]
+    return found[0].parent if found else None
+
+
+NUMBERS = {
+    "DRIVER_OUT_OF_MEMORY": "CUDA_ERROR_OUT_OF_MEMORY",
+    "DRIVER_INVALID_VALUE": "CUDA_ERROR_INVALID_VALUE",
+    "DRIVER_NO_BINARY_FOR_GPU": "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    "DRIVER_INVALID_PTX": "CUDA_ERROR_INVALID_PTX",
+    "DRIVER_UNSUPPORTED_PTX_VERSION": "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+    "DRIVER_NOT_FOUND": "CUDA_ERROR_NOT_FOUND",
+    "DRIVER_ILLEGAL_ADDRESS": "CUDA_ERROR_ILLEGAL_ADDRESS",
+    "DRIVER_ASSERT": "CUDA_ERROR_ASSERT",
+    "DRIVER_HARDWARE_STACK_ERROR": "CUDA_ERROR_HARDWARE_STACK_ERROR",
+    "DRIVER_LAUNCH_FAILED": "CUDA_ERROR_LAUNCH_FAILED",
+    "DRIVER_MAX_THREADS_PER_BLOCK": "CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
+    "DRIVER_MAX_BLOCK_DIM_X + 2": "CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z",
+    "DRIVER_MAX_GRID_DIM_X + 2": "CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z",
+    "DRIVER_COMPUTE_CAPABILITY_MAJOR": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR",
+    "DRIVER_COMPUTE_CAPABILITY_MINOR": "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
+    "DRIVER_PAGEABLE_MEMORY_ACCESS": "CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS",
+    "DRIVER_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "DRIVER_FUNCTION_MAX_THREADS": "CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK",
+    "DRIVER_FUNCTION_SHARED_SIZE": "CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES",
+    "DRIVER_FUNCTION_MAX_DYNAMIC_SHARED_SIZE": "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES",
+    "DRIVER_JIT_INFO_LOG_BUFFER": "CU_JIT_INFO_LOG_BUFFER",
+    "DRIVER_JIT_INFO_LOG_BUFFER_SIZE": "CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES",
+    "DRIVER_JIT_ERROR_LOG_BUFFER": "CU_JIT_ERROR_LOG_BUFFER",
+    "DRIVER_JIT_ERROR_LOG_BUFFER_SIZE": "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES",
+    "DRIVER_POINTER_MEMORY_TYPE": "CU_POINTER_ATTRIBUTE_MEMORY_TYPE",
+    "DRIVER_POINTER_IS_MANAGED": "CU_POINTER_ATTRIBUTE_IS_MANAGED",
+    "DRIVER_POINTER_DEVICE_ORDINAL": "CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL",
+    "DRIVER_MEMORY_TYPE_DEVICE": "CU_MEMORYTYPE_DEVICE",
+}
+
+
+@pytest.mark.skipif(cuda_header() is None, reason="there is no cuda.h on this machine")
+def test_numbers_and_entry_points_are_those_of_cuda_h(tmp_path: Path) -> None:
+    shim = shim_path()
+    header = (shim / "src" / "interop_driver.h").read_text()
+    symbols = re.findall(r'X\(\w+, "(cu\w+)"', header)
+    assert len(symbols) == header.count("    X(")
+    # Without a macro of that name, or as what the macro stands for, each entry point is declared by cuda.h.
+    checks = [f"_Static_assert((int)({ours}) == (int)({theirs}), {ours!r});" for ours, theirs in NUMBERS.items()]
+    checks = [check.replace("'", '"') for check in checks]
+    checks += [f"static void *use_{s}(void) {{ return (void *)(uintptr_t)&{s}; }}" for s in symbols]
+    source = tmp_path / "numbers.c"
+    source.write_text('#include <cuda.h>\n#include "interop_driver.h"\n' + "\n".join(checks) + "\n")
+    include = [f"-I{cuda_header()}", f"-I{shim / 'include'}", f"-I{shim / 'src'}"]
+    run_tool(["gcc", "-std=gnu11", "-Werror=implicit-function-declaration", *include, "-fsyntax-only", source])
