@@ -37,7 +37,8 @@ struct Point {
 
 // One value of every width, written out as doubles.
 extern "C" __global__ void widths(double *out, u64 out_length, bool flag, signed char small, unsigned short middle,
-                                  int word, u64 large, unsigned short half_bits, float single, double whole, Point point)
+                                  int word, u64 large, unsigned short half_bits, float single, double whole,
+                                  Point point)
 {
     if (threadIdx.x == 0 && blockIdx.x == 0 && out_length >= 10) {
         out[0] = flag;
