@@ -450,8 +450,18 @@ int32_t INTEROP_SYM(cpu_launch)(const interop_cpu_kernel *kernel, const void *pa
         job.chunk = 64;
     if (job.chunk == 0)
         job.chunk = 1;
+    /* Emitted code relies on the buffer's alignment. */
+    void *copy = NULL;
+    if ((uintptr_t)params % 8 != 0 && kernel->param_bytes != 0) {
+        copy = malloc(kernel->param_bytes);
+        if (copy == NULL)
+            return refuse(error, OUT_OF_MEMORY, "no memory for %u bytes of parameters", kernel->param_bytes);
+        memcpy(copy, params, kernel->param_bytes);
+        job.params = copy;
+    }
     take_part(&job, 0, true);
     wait_for_helpers(&job);
+    free(copy);
     if (error != NULL)
         *error = job.error;
     return job.error.status;

@@ -498,16 +498,23 @@ static void start_threads(interop_cpu_block *block)
     memset(block->arrived_expected, 0, sizeof block->arrived_expected);
     interop_cpu_ramp ramp;
     memcpy(&ramp, &kernel->entry, sizeof ramp);
+    uint32_t x = 0, y = 0, z = 0;
     for (uint32_t i = 0; i < count; i++) {
         interop_cpu_thread *thread = &block->threads[i];
-        thread->tid[0] = i % n[0];
-        thread->tid[1] = i / n[0] % n[1];
-        thread->tid[2] = i / n[0] / n[1];
-        thread->frame = ramp(block, block->params, thread, thread->tid[0], thread->tid[1], thread->tid[2]);
-        block->live[i / INTEROP_CPU_WARP] |= UINT32_C(1) << i % INTEROP_CPU_WARP;
-        if (finished(thread)) {
+        thread->tid[0] = x;
+        thread->tid[1] = y;
+        thread->tid[2] = z;
+        thread->frame = ramp(block, block->params, thread, x, y, z);
+        if (finished(thread))
             thread->wait = INTEROP_CPU_DONE;
-            block->live[i / INTEROP_CPU_WARP] &= ~(UINT32_C(1) << i % INTEROP_CPU_WARP);
+        else
+            block->live[i / INTEROP_CPU_WARP] |= UINT32_C(1) << i % INTEROP_CPU_WARP;
+        if (++x == n[0]) {
+            x = 0;
+            if (++y == n[1]) {
+                y = 0;
+                z++;
+            }
         }
     }
 }

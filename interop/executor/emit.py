@@ -13,6 +13,8 @@ from .storage import Storage
 from .translator import Translator
 
 _THREAD = "i32 %tid.x, i32 %tid.y, i32 %tid.z"
+# Known to be readable, so that loads from it move out of conditions and loops.
+_BLOCK = "ptr align 8 dereferenceable(64) %blk"
 
 
 def parameter_offsets(params: tuple[Variable, ...]) -> tuple[list[int], int]:
@@ -48,7 +50,7 @@ def _kernel_parameters(t: Translator, kernel: Function) -> dict[str, Memory]:
 
 def _parameters_attribute(plan: Plan) -> str:
     _, size = parameter_offsets(plan.function.params)
-    return f"ptr noalias readonly {f'dereferenceable({size}) ' if size else ''}%params"
+    return f"ptr noalias readonly align 8 {f'dereferenceable({size}) ' if size else ''}%params"
 
 
 def _function(plan: Plan, text: ModuleText, storage: Storage, function: Function) -> str:
@@ -66,7 +68,7 @@ def _function(plan: Plan, text: ModuleText, storage: Storage, function: Function
     arguments = "".join(f", ptr {name}" for name in names)
     return "\n".join(
         [
-            f'define internal void @"func.{plan.function.name}.{function.name}"(ptr %blk, {_THREAD}{arguments}) #0 {{',
+            f'define internal void @"func.{plan.function.name}.{function.name}"({_BLOCK}, {_THREAD}{arguments}) #0 {{',
             "entry:",
             *builder.entry,
             "  br label %start",
@@ -88,7 +90,7 @@ def _loop(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
     builder.terminate("ret void")
     parameters = _parameters_attribute(plan)
     body = [
-        f'define internal void @"body.{name}"(ptr %blk, {parameters}, {_THREAD}) alwaysinline #0 {{',
+        f'define internal void @"body.{name}"({_BLOCK}, {parameters}, {_THREAD}) alwaysinline #0 {{',
         "entry:",
         *builder.entry,
         "  br label %start",
@@ -117,7 +119,7 @@ def _threads(plan: Plan, parameters: str) -> str:
     parallel = ", !llvm.loop !2" if plan.independent else ""
     return "\n".join(
         [
-            f'define internal void @"run.{name}"(ptr %blk, {parameters}) #0 {{',
+            f'define internal void @"run.{name}"({_BLOCK}, {parameters}) #0 {{',
             "entry:",
             *loads,
             "  br label %planes",
@@ -171,7 +173,7 @@ def _coroutine(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
     t.body(plan.function, params, "leave")
     builder.label("leave")
     lines = [
-        f'define internal ptr @"run.{name}"(ptr %blk, ptr %params, ptr %thr, {_THREAD}) presplitcoroutine #0 {{',
+        f'define internal ptr @"run.{name}"({_BLOCK}, ptr %params, ptr %thr, {_THREAD}) presplitcoroutine #0 {{',
         "entry:",
         "  %id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)",
         "  %size = call i64 @llvm.coro.size.i64()",
