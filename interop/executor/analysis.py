@@ -1,4 +1,4 @@
-"""What has to be known about a kernel before it is translated: what it reaches, whether its threads wait for each other."""
+"""What must be known of a kernel before it is translated: what it reaches, whether its threads wait for each other."""
 
 from __future__ import annotations
 

@@ -201,7 +201,9 @@ def permute(t: Translator, i: Instruction, m: Modifiers) -> None:
     mode = m.take("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     low, high, choice = (t.read(t.operand(k), "b32") for k in (1, 2, 3))
     b = t.b
-    both = b.binary("or", "i64", b.binary("shl", "i64", b.resize(high, "i32", "i64"), "32"), b.resize(low, "i32", "i64"))
+    both = b.binary(
+        "or", "i64", b.binary("shl", "i64", b.resize(high, "i32", "i64"), "32"), b.resize(low, "i32", "i64")
+    )
     result = "0"
     for index in range(4):
         selector = _selector(t, mode, index, choice)
@@ -234,3 +236,30 @@ def _selector(t: Translator, mode: str, index: int, choice: str) -> str:
         return b.intrinsic("umax" if mode == "ecl" else "umin", "i32", c, str(index))
     half = b.binary("shl", "i32", b.binary("and", "i32", c, "1"), "1")
     return b.binary("or", "i32", half, str(index & 1))
+
+
+@TABLE("bmsk")
+def bit_mask(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """b ones from bit a on; `.wrap` takes both modulo 32, `.clamp` cuts off what lies past the top."""
+    m.type()
+    clamp = m.take("clamp", "wrap") == "clamp"
+    b = t.b
+    start, length = t.read(t.operand(1), "u32"), t.read(t.operand(2), "u32")
+    if not clamp:
+        start, length = b.binary("and", "i32", start, "31"), b.binary("and", "i32", length, "31")
+    ones = _low_bits(t, "i32", length, 32)
+    t.write(t.operand(0), "b32", shifted(t, "shl", "i32", ones, start, 32))
+
+
+@TABLE("szext")
+def extend(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """The low b bits of a, extended by sign or zero."""
+    type_ = m.type()
+    clamp = m.take("clamp", "wrap") == "clamp"
+    b = t.b
+    value, length = t.read(t.operand(1), type_), t.read(t.operand(2), "u32")
+    length = b.intrinsic("umin", "i32", length, "32") if clamp else b.binary("and", "i32", length, "31")
+    rest = b.binary("sub", "i32", "32", length)
+    left = shifted(t, "shl", "i32", value, rest, 32)
+    result = shifted(t, "ashr" if is_signed(type_) else "lshr", "i32", left, rest, 32)
+    t.write(t.operand(0), type_, result)

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import llvmlite.binding as llvm
 
-from abi import UnsupportedError
+from abi import Error, UnsupportedError
 
 LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 """Instruction-set levels that objects are compiled for."""
@@ -75,10 +75,13 @@ def compile_ir(text: str, target: Target, coroutines: bool, variables_only: bool
     """Optimises LLVM IR and returns an ELF object. The same input gives the same bytes."""
     with lock:
         tm = machine(target)
-        module = llvm.parse_assembly(text + attributes(target))
+        try:
+            module = llvm.parse_assembly(text + attributes(target))
+            module.verify()
+        except RuntimeError as problem:
+            raise Error(f"internal error of the CPU device: LLVM refuses the translation: {problem}") from problem
         module.triple = TRIPLE
         module.data_layout = str(tm.target_data)
-        module.verify()
         if not variables_only:
             _optimize(module, tm, coroutines)
         return bytes(tm.emit_object(module))

@@ -146,9 +146,7 @@ def _integer_to_float(t: Translator, source: str, target: str, value: str, mode:
     return t.b.helper(vector(target), f"{kind}_to_{target}", [("i64", wide), ("i32", str(mode))])
 
 
-def _float_to_float(
-    t: Translator, source: str, target: str, value: str, integral: str, mode: int, flush: bool
-) -> str:
+def _float_to_float(t: Translator, source: str, target: str, value: str, integral: str, mode: int, flush: bool) -> str:
     b = t.b
     if source == target and not integral:
         if flush and source == "f32":

@@ -220,7 +220,9 @@ def rsqrt(t: Translator, i: Instruction, m: Modifiers) -> None:
     elif type_ == "f64":
         t.write(t.operand(0), type_, compute("double", t.read(t.operand(1), type_)))
     else:
-        t.write(t.operand(0), type_, _flushed(t, m.flag("ftz"), t.read(t.operand(1), type_), lambda x: compute("float", x)))
+        t.write(
+            t.operand(0), type_, _flushed(t, m.flag("ftz"), t.read(t.operand(1), type_), lambda x: compute("float", x))
+        )
 
 
 def _flushed(t: Translator, flush: bool, value: str, compute: Callable[[str], str]) -> str:

@@ -1,8 +1,8 @@
 """Functions that translated kernels share, as LLVM IR: half formats and approximate mathematics.
 
-They are IR and not C so that they can be vectorised, and so that every host compiler and every instruction-set level gives
-the same bits: nothing here is left to a C compiler's contraction. Approximations are evaluated in double precision, and
-are within one unit in the last place of f32; PTX allows more.
+They are IR and not C so that they can be vectorised, and so that every host compiler and every instruction-set level
+gives the same bits: nothing here is left to a C compiler's contraction. Approximations are evaluated in double
+precision, and are within one unit in the last place of f32; PTX allows more.
 """
 
 from __future__ import annotations
@@ -91,9 +91,7 @@ def _polynomial(variable: str, coefficients: list[float], result: str) -> str:
     value = _double(coefficients[-1])
     for i, c in enumerate(reversed(coefficients[:-1])):
         name = result if i == len(coefficients) - 2 else f"{result}.{i}"
-        lines.append(
-            f"  {name} = call double @llvm.fma.f64(double {value}, double {variable}, double {_double(c)})"
-        )
+        lines.append(f"  {name} = call double @llvm.fma.f64(double {value}, double {variable}, double {_double(c)})")
         value = name
     return "\n".join(lines)
 
@@ -117,8 +115,8 @@ define internal double @interop.ex2d(double %d) alwaysinline {{
   ret double %v
 }}
 """
-_EX2 = f"""\
-define internal float @interop.ex2(float %x) alwaysinline {{
+_EX2 = """\
+define internal float @interop.ex2(float %x) alwaysinline {
   %nan = fcmp uno float %x, 0.0
   %known = select i1 %nan, float 0.0, float %x
   %low = fcmp olt float %known, -1.600000e+02
@@ -130,7 +128,7 @@ define internal float @interop.ex2(float %x) alwaysinline {{
   %f = fptrunc double %v to float
   %r = select i1 %nan, float %x, float %f
   ret float %r
-}}
+}
 """
 # x = 2^e * m with m in [sqrt(1/2), sqrt(2)); log2(m) = 2/ln(2) * atanh((m - 1) / (m + 1)), |argument| < 0.1716.
 _LG2 = f"""\
@@ -226,9 +224,7 @@ _DEFINITION = re.compile(r"^define internal \S+ @interop\.(\w+)\(.*?^}\n", re.MU
 
 FUNCTIONS: dict[str, str] = {
     match[1]: match[0]
-    for match in _DEFINITION.finditer(
-        _HALF + _EX2D + _EX2 + _LG2 + _circular("sin", 0) + _circular("cos", 1) + _TANH
-    )
+    for match in _DEFINITION.finditer(_HALF + _EX2D + _EX2 + _LG2 + _circular("sin", 0) + _circular("cos", 1) + _TANH)
 }
 """The text of each function by its name."""
 

@@ -1,8 +1,8 @@
 """Loops in which a thread waits for another through memory: a spin lock, a flag that is polled.
 
-Threads of a block share one operating-system thread here, so such a loop must let the others run. A loop spins when a
-condition that leaves it depends on an atomic or a strong load in the loop. A compare-and-swap retry whose expected value
-is read anew in each round makes progress by itself and does not count.
+Threads of a block share one operating-system thread here, so such a loop must let the others run. A loop spins if a
+condition that leaves it depends on an atomic or a strong load in the loop. A compare-and-swap retry whose expected
+value is read anew in each round makes progress by itself and does not count.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _flatten(statements: Sequence[ast.Statement]) -> list[ast.Label | Instructio
 
 
 def _graph(statements: Sequence[ast.Statement]) -> list[_Node]:
-    """Basic blocks in the order of the text. Labels of the same name in two scopes count as one: that only adds edges."""
+    """Basic blocks in the order of the text. Labels of one name in two scopes count as one: that only adds edges."""
     nodes = [_Node(0)]
     labels: dict[str, list[int]] = {}
     for item in _flatten(statements):

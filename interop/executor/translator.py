@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from abi import ImageError
 from interop.ptx import Function, Instruction, ast
 
 from . import special
@@ -79,6 +80,8 @@ class Translator:
         """Translates the statements of one scope, labels known beforehand."""
         scope = self.frame.scopes[-1]
         for name in labels_of(statements):
+            if isinstance(scope.names.get(name), Label):
+                raise ImageError(f"the label {name} is declared twice in {self.frame.function.name}")
             scope.names[name] = Label(self.b.new_label("L"))
         for statement in statements:
             if isinstance(statement, ast.Instruction):
@@ -205,7 +208,8 @@ class Translator:
     def _name(self, name: str, target: str, loose: bool) -> str:
         if special.is_special(name):
             value, from_ = special.read(self, name)
-            return self.b.resize(value, from_, target)
+            bits = f"i{BITS[target]}"
+            return self.b.bitcast(self.b.resize(value, from_, bits), bits, target)
         binding = self.lookup(name)
         if isinstance(binding, Register):
             from_ = vector(binding.type, self.plan.lanes)

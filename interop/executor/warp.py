@@ -1,4 +1,4 @@
-"""Barriers and warp operations: the thread says what it waits for, suspends, and reads the result when it is resumed."""
+"""Barriers and warp operations: a thread says what it waits for, suspends, and reads the result when resumed."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +109,22 @@ def integers(type_: str, seed: int = 0, count: int = 24) -> np.ndarray:
     """Corners and random values of an integer type."""
     dtype = np.dtype(DTYPES[type_])
     info = np.iinfo(dtype)
-    corners = [0, 1, 2, 3, 7, 31, 32, 33, info.max, info.max - 1, info.min, info.min + 1, info.max // 2 + 1, info.max // 3]
+    corners = [
+        0,
+        1,
+        2,
+        3,
+        7,
+        31,
+        32,
+        33,
+        info.max,
+        info.max - 1,
+        info.min,
+        info.min + 1,
+        info.max // 2 + 1,
+        info.max // 3,
+    ]
     if info.min < 0:
         corners += [-1, -2, -31]
     noise = np.random.default_rng(seed).integers(info.min, info.max, count, dtype=dtype, endpoint=True)
@@ -183,7 +198,7 @@ def expect(got: np.ndarray, wanted: np.ndarray, *inputs: np.ndarray, label: str 
 # ---- CUDA C++ ----
 
 
-@lru_cache(maxsize=None)
+@cache
 def cuda(source: str, *options: str, arch: str = "compute_80") -> str:
     """CUDA C++ to PTX by NVRTC; skips the test where that is not installed."""
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc")

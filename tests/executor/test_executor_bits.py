@@ -77,14 +77,17 @@ def test_fields(bits: int) -> None:
     edges = np.array([0, 1, 5, 16, 31, 32, 33, 63, 64, 65, 200, 255, 256 + 3], np.uint32)
     positions, lengths = pairs(edges, edges)
     values = np.random.default_rng(3).integers(0, 1 << 63, 8, dtype=np.uint64).astype(f"u{bits // 8}")
-    values[:2] = [2 ** bits - 1, 2 ** (bits - 1)]
+    values[:2] = [2**bits - 1, 2 ** (bits - 1)]
     a = np.repeat(values, len(positions))
     p, n = np.tile(positions, len(values)), np.tile(lengths, len(values))
     b = np.random.default_rng(4).permutation(a)
     table: list[tuple[Case, Callable[..., int]]] = [
         (Case(f"bfe.u{bits} %d, %a, %b, %c;", u, (u, "u32", "u32")), lambda x, q, k: extract(x, q, k, bits, False)),
         (Case(f"bfe.s{bits} %d, %a, %b, %c;", u, (u, "u32", "u32")), lambda x, q, k: extract(x, q, k, bits, True)),
-        (Case(f"bfi.b{bits} %d, %a, %b, %c, %e;", u, (u, u, "u32", "u32")), lambda x, y, q, k: insert(x, y, q, k, bits)),
+        (
+            Case(f"bfi.b{bits} %d, %a, %b, %c, %e;", u, (u, u, "u32", "u32")),
+            lambda x, y, q, k: insert(x, y, q, k, bits),
+        ),
     ]
     check(table, [[a, p, n], [a, p, n], [a, b, p, n]])
 
@@ -203,7 +206,8 @@ def test_integer_comparisons(bits: int) -> None:
         table.append((Case(f"setp.{name}.u{bits} %d, %a, %b;", "pred", (u, u)), lambda x, y, f=f: int(f(x, y))))
     inputs = [[a, b] if case.ins[0] == u else [a.view(f"i{bits // 8}"), b.view(f"i{bits // 8}")] for case, _ in table]
     table += [
-        (Case(f"{{ .reg .pred p, q; setp.lt.u{bits} p, %a, 9; setp.gt.and.u{bits} %d|q, %a, %b, !p; xor.pred %d, %d, q; }}",
+        (Case(f"{{ .reg .pred p, q; setp.lt.u{bits} p, %a, 9; setp.gt.and.u{bits} %d|q, %a, %b, !p;"
+              " xor.pred %d, %d, q; }",
               "pred", (u, u)), lambda x, y: int(x >= 9)),
         (Case(f"set.lt.u32.s{bits} %d, %a, %b;", "u32", (u, u)),
          lambda x, y: 0xFFFFFFFF if signed(x, bits) < signed(y, bits) else 0),
@@ -223,3 +227,35 @@ def test_select_by_sign() -> None:
     assert got.tolist() == [1, 1, 1, 2, 2, 1, 2]
     (got,) = evaluate([Case("slct.ftz.f32.f32 %d, 1.0, 2.0, %a;", "f32", ("f32",))], [[f]])
     assert got.tolist() == [1, 1, 1, 2, 2, 1, 1]
+
+
+def test_masks_and_extensions() -> None:
+    def mask(start: int, length: int, clamp: bool) -> int:
+        if not clamp:
+            start, length = start & 31, length & 31
+        return sum(1 << k for k in range(start, min(start + length, 32)))
+
+    def extension(value: int, length: int, clamp: bool, is_signed: bool) -> int:
+        length = min(length, 32) if clamp else length & 31
+        low = value & ((1 << length) - 1)
+        return low - (1 << length) if is_signed and length and low >> (length - 1) else low
+
+    a, b = pairs(
+        np.array([0, 1, 5, 31, 32, 40, 2**32 - 1, 0xDEADBEEF], np.uint32),
+        np.array([0, 1, 8, 31, 32, 33, 300], np.uint32),
+    )
+    table: list[tuple[Case, Callable[..., int]]] = []
+    for mode in ("clamp", "wrap"):
+        clamp = mode == "clamp"
+        table += [
+            (Case(f"bmsk.{mode}.b32 %d, %a, %b;", "u32", ("u32", "u32")), lambda x, y, c=clamp: mask(x, y, c)),
+            (
+                Case(f"szext.{mode}.u32 %d, %a, %b;", "u32", ("u32", "u32")),
+                lambda x, y, c=clamp: extension(x, y, c, False),
+            ),
+            (
+                Case(f"szext.{mode}.s32 %d, %a, %b;", "u32", ("u32", "u32")),
+                lambda x, y, c=clamp: extension(x, y, c, True),
+            ),
+        ]
+    check(table, [[a, b]] * len(table))

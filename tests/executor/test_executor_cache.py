@@ -19,7 +19,8 @@ codegen.compile_ir = lambda *a, **k: (calls.append(1), original(*a, **k))[1]
 text = '''.version 8.0
 .target sm_80
 .global .u32 base = 40;
-.visible .entry k(.param .u64 p) { .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.global.u32 %r, [base]; add.u32 %r, %r, 2; st.global.u32 [%p], %r; ret; }
+.visible .entry k(.param .u64 p) { .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.global.u32 %r, [base];
+  add.u32 %r, %r, 2; st.global.u32 [%p], %r; ret; }
 .visible .entry plain(.param .u64 p) { .reg .b64 %p; ld.param.u64 %p, [p]; st.global.u32 [%p], 42; ret; }'''
 out = np.zeros(1, np.uint32)
 compile_kernel(text, sys.argv[1]).launch(out.ctypes.data.to_bytes(8, "little"), 1, 1)
@@ -72,7 +73,11 @@ def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 def test_keys_follow_from_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     name = cache.key("text", "symbol", "1", "cpu", "+avx2")
-    others = [("text2", "symbol", "1", "cpu", "+avx2"), ("text", "symbol", "1", "cpu", ""), ("textsymbol", "1", "cpu", "+avx2")]
+    others = [
+        ("text2", "symbol", "1", "cpu", "+avx2"),
+        ("text", "symbol", "1", "cpu", ""),
+        ("textsymbol", "1", "cpu", "+avx2"),
+    ]
     assert len({name, *(cache.key(*other) for other in others)}) == 4
     monkeypatch.setattr(cache, "executor_version", lambda: "another translator")
     assert cache.key("text", "symbol", "1", "cpu", "+avx2") != name

@@ -40,7 +40,11 @@ def rounded_integer(x: float, mode: str) -> int:
 def test_float_to_integer_rounds_and_clamps(source: str) -> None:
     with np.errstate(over="ignore"):
         a = floats("f64" if source == "f64" else "f32", 1, 60).astype(DTYPES[source])
-    cases = [(m, t, Case(f"cvt.{m}.{t}.{source} %d, %a;", t, (source,))) for m in ("rni", "rzi", "rmi", "rpi") for t in INTEGERS]
+    cases = [
+        (m, t, Case(f"cvt.{m}.{t}.{source} %d, %a;", t, (source,)))
+        for m in ("rni", "rzi", "rmi", "rpi")
+        for t in INTEGERS
+    ]
     for (mode, target, case), got in zip(cases, evaluate([c for _, _, c in cases], [[a]] * len(cases))):
         info = np.iinfo(got.dtype)
         wanted = [
@@ -75,7 +79,10 @@ def test_float_to_narrower_float(source: str, target: str) -> None:
     for mode, got in zip(MODES, evaluate(cases, [[a]] * 4)):
         if target == "bf16":
             got = got.view(ml_dtypes.bfloat16).astype(np.float64)
-        wanted = [x if not math.isfinite(x) else math.copysign(round_exact(Fraction(x), target, mode), x) for x in map(float, a)]
+        wanted = [
+            x if not math.isfinite(x) else math.copysign(round_exact(Fraction(x), target, mode), x)
+            for x in map(float, a)
+        ]
         expect(got, np.array(wanted).astype(got.dtype), a, label=f"cvt.{mode}.{target}.{source}")
 
 
@@ -125,12 +132,14 @@ def test_moves_pack_and_unpack() -> None:
     low = np.arange(len(a), dtype=np.uint16)
     table = [
         (Case("mov.b64 %d, {%a, %b};", "u64", ("u32", "u32")), [a, b], a.astype(np.uint64) | b.astype(np.uint64) << 32),
-        (Case("{ .reg .b64 w; .reg .b32 x; mov.b64 w, {%a, %b}; mov.b64 {x, %d}, w; }", "u32", ("u32", "u32")), [a, b], b),
+        (Case("{ .reg .b64 w; .reg .b32 x; mov.b64 w, {%a, %b}; mov.b64 {x, %d}, w; }", "u32", ("u32", "u32")),
+         [a, b], b),
         (Case("{ .reg .b64 w; mov.b64 w, {%a, %b}; mov.b64 {%d, _}, w; }", "u32", ("u32", "u32")), [a, b], a),
         (Case("mov.b32 %d, {%a, %a};", "u32", ("u16",)), [low], low.astype(np.uint32) * 65537),
         (Case("{ .reg .b64 w; mov.b64 w, {%a, %b, %a, %b}; mov.b64 {_, _, %d, _}, w; }", "u16", ("u16", "u16")),
          [low, low[::-1].copy()], low),
-        (Case("{ .reg .b128 w; .reg .b64 x; mov.b64 x, {%a, %b}; mov.b128 w, {x, x}; mov.b128 {_, x}, w; mov.b64 {_, %d}, x; }",
+        (Case("{ .reg .b128 w; .reg .b64 x; mov.b64 x, {%a, %b}; mov.b128 w, {x, x}; mov.b128 {_, x}, w;"
+              " mov.b64 {_, %d}, x; }",
               "u32", ("u32", "u32")), [a, b], b),
         (Case("mov.b32 %d, %a;", "f32", ("u32",)), [a], a.view(np.float32)),
     ]  # fmt: skip

@@ -25,13 +25,16 @@ LEVELS = [(), ("-G",)]
 
 
 def kernel(body: str, params: str = "") -> str:
-    return f""".visible .entry k({params}) {{ .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .b16 %h<4>; .reg .pred %p<4>;
-{body}
-ret; }}"""
+    """A kernel whose body begins in line 5 of the PTX."""
+    registers = ".reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>; .reg .b16 %h<4>; .reg .pred %p<4>;"
+    return f".visible .entry k({params}) {{ {registers}\n{body}\nret; }}"
 
 
 def test_trap_names_block_thread_and_line() -> None:
-    body = "mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 37; mov.u32 %r1, %ctaid.y; setp.eq.u32 %p1, %r1, 2; and.pred %p0, %p0, %p1;\n@%p0 trap;"
+    condition = (
+        "mov.u32 %r0, %tid.x; setp.eq.u32 %p0, %r0, 37; mov.u32 %r1, %ctaid.y; setp.eq.and.u32 %p1, %r1, 2, %p0;"
+    )
+    body = f"{condition}\n@%p1 trap;"
     with pytest.raises(ExecutionError) as error:
         run(kernel(body), "k", b"", (1, 3), 64)
     assert str(error.value) == "k: trap (ptx line 6), block (0, 2, 0), thread (37, 0, 0)"
@@ -41,12 +44,13 @@ def test_trap_names_block_thread_and_line() -> None:
 @pytest.mark.parametrize("barrier", ["", "__syncthreads();"])
 def test_assertion(options: tuple[str, ...], barrier: str) -> None:
     source = f"""
-extern "C" __global__ void check(int* x) {{ {barrier} x[threadIdx.x] = 1; assert(threadIdx.x != 5 && "five is right out"); {barrier} x[threadIdx.x] = 2; }}"""
+extern "C" __global__ void check(int* x) {{ {barrier} x[threadIdx.x] = 1;
+  assert(threadIdx.x != 5 && "five is right out"); {barrier} x[threadIdx.x] = 2; }}"""
     x = np.zeros(32, np.int32)
     with pytest.raises(ExecutionError) as error:
         compile_kernel(cuda(source, *options), "check").launch(pointers(x), 1, 32)
     assert str(error.value) == (
-        'check: threadIdx.x != 5 && "five is right out" (test.cu:2), block (0, 0, 0), thread (5, 0, 0)'
+        'check: threadIdx.x != 5 && "five is right out" (test.cu:3), block (0, 0, 0), thread (5, 0, 0)'
     )
     assert 2 not in x[5:]
 
@@ -54,7 +58,8 @@ extern "C" __global__ void check(int* x) {{ {barrier} x[threadIdx.x] = 1; assert
 def test_the_first_error_stops_the_launch() -> None:
     """Blocks that have not begun when one fails are not run."""
     count = np.zeros(1, np.uint64)
-    body = "ld.param.u64 %rd0, [p]; red.global.add.u64 [%rd0], 1; mov.u32 %r0, %ctaid.x; setp.eq.u32 %p0, %r0, 3; @%p0 trap;"
+    body = """ld.param.u64 %rd0, [p]; red.global.add.u64 [%rd0], 1;
+        mov.u32 %r0, %ctaid.x; setp.eq.u32 %p0, %r0, 3; @%p0 trap;"""
     with pytest.raises(ExecutionError, match=r"block \(3, 0, 0\)"):
         run(kernel(body, ".param .u64 p"), "k", pointers(count), 100000, 1, threads=2)
     assert 4 <= count[0] < 100000
@@ -116,9 +121,9 @@ def test_a_missing_kernel_lists_those_that_are_there() -> None:
 
 
 def test_a_source_line_is_named_where_the_ptx_tells_it() -> None:
+    body = ".loc 1 42 7\n\nmma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 %f0, %f1, %f2, %f3;"
     with pytest.raises(UnsupportedError, match=r"ptx line 7 \(source line 42\): `mma"):
-        compile_kernel(HEADER + kernel(".loc 1 42 7\nmma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 %f0, %f1, %f2, %f3;").replace(
-            "mma", "\nmma", 1), "k")  # fmt: skip
+        compile_kernel(HEADER + kernel(body), "k")
 
 
 @pytest.mark.parametrize(
@@ -128,14 +133,16 @@ def test_a_source_line_is_named_where_the_ptx_tells_it() -> None:
         (1, (1, 1, 65), 0, ArgumentRangeError, "block.z = 65 is not in 1 ... 64"),
         (1, 0, 0, ArgumentRangeError, "block.x = 0"),
         (1, (32, 33), 0, ArgumentRangeError, "a block of (32, 33, 1) has more than 1024 threads"),
-        (1, 1, 300000, ArgumentRangeError, "0 bytes of static and 300000 of dynamic shared memory are more than 232448"),
+        (1, 1, 300000, ArgumentRangeError, "0 bytes of static and 300000 of dynamic shared memory"),
         (-1, 1, 0, ArgumentRangeError, "grid.x = -1"),
         (1.5, 1, 0, ArgumentTypeError, "grid"),
         ((1, "2"), 1, 0, ArgumentTypeError, "grid.y is an integer, not '2'"),
         ((1, 1, 1, 1), 1, 0, ArgumentTypeError, "one to three extents, not 4"),
     ],
 )  # fmt: skip
-def test_impossible_launches_are_refused(grid: object, block: object, shared: int, error: type[Error], words: str) -> None:
+def test_impossible_launches_are_refused(
+    grid: object, block: object, shared: int, error: type[Error], words: str
+) -> None:
     with pytest.raises(error, match=re.escape(words)):
         compile_kernel(HEADER + kernel("trap;"), "k").launch(b"", grid, block, shared)  # type: ignore[arg-type]
 
@@ -157,7 +164,8 @@ def test_an_empty_grid_runs_nothing(grid: object) -> None:
 
 PRINT = r"""
 extern "C" __global__ void say(const char* name, int n) { int t = threadIdx.x + blockIdx.x * blockDim.x;
-  if (t < n) { printf("%s %d: %5.2f %x %llu %c %%\n", name, t, t * 0.5, t + 10u, 1ull << 40, 'a' + t); printf("[%*d|%-6ld|%e]\n", 4, t, -7l, 1e10); } }"""
+  if (t < n) { printf("%s %d: %5.2f %x %llu %c %%\n", name, t, t * 0.5, t + 10u, 1ull << 40, 'a' + t);
+  printf("[%*d|%-6ld|%e]\n", 4, t, -7l, 1e10); } }"""
 
 
 @pytest.mark.parametrize("options", LEVELS)
@@ -187,8 +195,10 @@ def test_what_was_printed_before_an_error_is_seen(capsys: pytest.CaptureFixture[
 def test_many_threads_compile_and_launch_at_once() -> None:
     """A cold kernel asked for by eight threads is compiled once, and their launches do not disturb each other."""
     text = HEADER + kernel(
-        """ld.param.u64 %rd0, [p]; ld.param.u32 %r0, [n]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
-        mad.lo.u32 %r1, %r1, %r2, %r3; mad.wide.u32 %rd0, %r1, 4, %rd0; add.u32 %r1, %r1, %r0; bar.sync 0; st.global.u32 [%rd0], %r1;""",
+        """ld.param.u64 %rd0, [p]; ld.param.u32 %r0, [n]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x;
+            mov.u32 %r3, %tid.x;
+        mad.lo.u32 %r1, %r1, %r2, %r3; mad.wide.u32 %rd0, %r1, 4, %rd0; add.u32 %r1, %r1, %r0; bar.sync 0;
+        st.global.u32 [%rd0], %r1;""",
         ".param .u64 p, .param .u32 n",
     )
     found, problems = [], []
@@ -216,8 +226,10 @@ def test_threads_take_part_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """%smid is the worker's number."""
     memory = np.zeros(256, np.uint32)
     seen = memory[:64]
-    body = """ld.param.u64 %rd0, [p]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %smid; and.b32 %r1, %r1, 63; mad.wide.u32 %rd0, %r1, 4, %rd0; red.global.add.u32 [%rd0], 1;
-        mov.u32 %r2, 0; mov.u32 %r3, %r0; L: add.u32 %r2, %r2, 1; mad.lo.u32 %r3, %r2, %r3, 7; setp.lt.u32 %p0, %r2, 20000; @%p0 bra L; st.volatile.global.u32 [%rd0+512], %r3;"""
+    body = """ld.param.u64 %rd0, [p]; mov.u32 %r0, %ctaid.x; mov.u32 %r1, %smid; and.b32 %r1, %r1, 63;
+        mad.wide.u32 %rd0, %r1, 4, %rd0; red.global.add.u32 [%rd0], 1;
+        mov.u32 %r2, 0; mov.u32 %r3, %r0; L: add.u32 %r2, %r2, 1; mad.lo.u32 %r3, %r2, %r3, 7;
+        setp.lt.u32 %p0, %r2, 20000; @%p0 bra L; st.volatile.global.u32 [%rd0+512], %r3;"""
     k = compile_kernel(HEADER + kernel(body, ".param .u64 p"), "k")
     k.launch(pointers(seen), 400, 1, threads=1)
     assert seen[0] == 400

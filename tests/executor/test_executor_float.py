@@ -1,4 +1,4 @@
-"""Floating-point arithmetic: rounding in every mode against exact fractions, NaN, signed zeros, flushing, half formats."""
+"""Floating-point arithmetic: every rounding mode against exact fractions, NaN, signed zeros, flushing, half formats."""
 
 from __future__ import annotations
 
@@ -92,8 +92,12 @@ def test_special_values(t: str) -> None:
         (f"copysign.{t} %d, %a, %b;", np.copysign(b, a)), (f"rcp.rn.{t} %d, %a;", np.array(1, a.dtype) / a),
         (f"sqrt.rn.{t} %d, %a;", np.sqrt(a)),
     ]  # fmt: skip
-    low = np.where(np.isnan(a), b, np.where(np.isnan(b), a, np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b))))
-    high = np.where(np.isnan(a), b, np.where(np.isnan(b), a, np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))))
+    low = np.where(
+        np.isnan(a), b, np.where(np.isnan(b), a, np.where(a == b, np.where(np.signbit(a), a, b), np.minimum(a, b)))
+    )
+    high = np.where(
+        np.isnan(a), b, np.where(np.isnan(b), a, np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b)))
+    )
     nan = np.isnan(a) | np.isnan(b)
     table += [(f"min.{t} %d, %a, %b;", low), (f"max.{t} %d, %a, %b;", high)]
     if t == "f32":
@@ -179,7 +183,9 @@ def test_approximations_are_near_the_truth() -> None:
         infinite = np.isinf(rounded)
         assert (got[infinite] == rounded[infinite]).all(), name
         assert ulps(got, wanted) <= bound, (name, ulps(got, wanted))
-    angles = np.concatenate([rng.uniform(-1000, 1000, 4000), rng.uniform(-3.2, 3.2, 4000), [0, 1e6, 1e9]]).astype(np.float32)
+    angles = np.concatenate([rng.uniform(-1000, 1000, 4000), rng.uniform(-3.2, 3.2, 4000), [0, 1e6, 1e9]]).astype(
+        np.float32
+    )
     sin, cos, bad = evaluate(
         [Case("sin.approx.f32 %d, %a;", "f32", ("f32",)), Case("cos.approx.f32 %d, %a;", "f32", ("f32",)),
          Case("mov.f32 %d, 0f7F800000; sin.approx.f32 %d, %d;", "f32", ("f32",))], [[angles]] * 3
@@ -207,7 +213,16 @@ def test_gross_reciprocals_of_doubles_keep_the_upper_half() -> None:
 def half_inputs(t: str, seed: int) -> np.ndarray:
     """Bits at random: all exponents, subnormals, infinities and NaN included."""
     bits = np.random.default_rng(seed).integers(0, 1 << 16, 1500, dtype=np.uint16)
-    bits[:8] = [0, 0x8000, 1, 0x8001, 0x3C00 if t == "f16" else 0x3F80, 0x7BFF if t == "f16" else 0x7F7F, 0x0400, 0x0080]
+    bits[:8] = [
+        0,
+        0x8000,
+        1,
+        0x8001,
+        0x3C00 if t == "f16" else 0x3F80,
+        0x7BFF if t == "f16" else 0x7F7F,
+        0x0400,
+        0x0080,
+    ]
     return bits
 
 
@@ -236,7 +251,9 @@ def test_half_arithmetic_rounds_once(t: str) -> None:
         not_finite = ~np.isfinite(values[0]) | ~np.isfinite(values[1])
         if "fma" not in text:
             special = f"{text[:3]}"
-            reference = {"add": values[0] + values[1], "sub": values[0] - values[1], "mul": values[0] * values[1]}[special]
+            reference = {"add": values[0] + values[1], "sub": values[0] - values[1], "mul": values[0] * values[1]}[
+                special
+            ]
             expect(got[not_finite], reference[not_finite], label=text)
 
 
@@ -258,7 +275,10 @@ def test_half_minimum_absolute_and_packed(t: str) -> None:
     assert (plus.view(np.uint16) == a & 0x7FFF).all()
     # The packed forms do the same twice.
     both = [a.astype(np.uint32) | b.astype(np.uint32) << 16, b.astype(np.uint32) | a.astype(np.uint32) << 16]
-    cases = [Case(f"add.{t}x2 %d, %a, %b;", f"{t}x2", (f"{t}x2",) * 2), Case(f"mul.{t}x2 %d, %a, %b;", f"{t}x2", (f"{t}x2",) * 2)]
+    cases = [
+        Case(f"add.{t}x2 %d, %a, %b;", f"{t}x2", (f"{t}x2",) * 2),
+        Case(f"mul.{t}x2 %d, %a, %b;", f"{t}x2", (f"{t}x2",) * 2),
+    ]
     scalar = evaluate([Case(f"add.{t} %d, %a, %b;", t, (t, t)), Case(f"mul.{t} %d, %a, %b;", t, (t, t))], [raw] * 2)
     for got, one in zip(evaluate(cases, [both] * 2), scalar):
         one = one.view(np.uint16)

@@ -94,8 +94,10 @@ def test_carry_chains(bits: int) -> None:
 
     table: list[tuple[str, Callable[[int, int], int]]] = [
         (f"add.cc.{t} %d, %a, %b; addc.{t} %d, %b, %a;", lambda a, b: (sum(twice(a, b)) >> bits) & mask),
-        (f"sub.cc.{t} %d, %a, %b; subc.{t} %d, %b, %a;", lambda a, b: ((twice(a, b)[0] - twice(a, b)[1]) >> bits) & mask),
-        (f"add.cc.{t} %d, %a, %b; addc.cc.{t} %d, %b, %a; addc.{t} %d, 0, 0;", lambda a, b: sum(twice(a, b)) >> 2 * bits),
+        (f"sub.cc.{t} %d, %a, %b; subc.{t} %d, %b, %a;",
+         lambda a, b: ((twice(a, b)[0] - twice(a, b)[1]) >> bits) & mask),
+        (f"add.cc.{t} %d, %a, %b; addc.cc.{t} %d, %b, %a; addc.{t} %d, 0, 0;",
+         lambda a, b: sum(twice(a, b)) >> 2 * bits),
         (f"mad.lo.cc.{t} %d, %a, %b, %a; addc.{t} %d, 0, 0;", product),
         (f"mad.lo.cc.{t} %d, %a, %b, %a; madc.hi.{t} %d, %a, %b, 0;", lambda a, b: ((a * b + a) >> bits) & mask),
         (f"add.cc.{t} %d, %a, %b; madc.lo.cc.{t} %d, %a, %b, %b; addc.{t} %d, 0, 0;",
@@ -153,7 +155,9 @@ def test_packed_integers(t: str) -> None:
         (Case(f"max.{t} %d, %a, %b;", t, (t, t)), lambda x, y: both(x, y, max)),
     ]
     if t == "s16x2":
-        table.append((Case("max.relu.s16x2 %d, %a, %b;", t, (t, t)), lambda x, y: both(x, y, lambda p, q: max(p, q, 0))))
+        table.append(
+            (Case("max.relu.s16x2 %d, %a, %b;", t, (t, t)), lambda x, y: both(x, y, lambda p, q: max(p, q, 0)))
+        )
     check(table, [[a, b]] * len(table))
 
 

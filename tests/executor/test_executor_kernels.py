@@ -84,9 +84,11 @@ def test_reduction_with_shuffles(options: tuple[str, ...], block: int) -> None:
 
 
 MATMUL = """extern "C" __global__ void matmul(const float* A, const float* B, float* C, int n) {
-  __shared__ float sa[16][16], sb[16][16]; int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * 16 + ty, col = blockIdx.x * 16 + tx;
+  __shared__ float sa[16][16], sb[16][16];
+  int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * 16 + ty, col = blockIdx.x * 16 + tx;
   float acc = 0; for (int k = 0; k < n; k += 16) {
-    sa[ty][tx] = row < n && k + tx < n ? A[row * n + k + tx] : 0; sb[ty][tx] = k + ty < n && col < n ? B[(k + ty) * n + col] : 0;
+    sa[ty][tx] = row < n && k + tx < n ? A[row * n + k + tx] : 0;
+    sb[ty][tx] = k + ty < n && col < n ? B[(k + ty) * n + col] : 0;
     __syncthreads(); for (int j = 0; j < 16; j++) acc = fmaf(sa[ty][j], sb[j][tx], acc); __syncthreads(); }
   if (row < n && col < n) C[row * n + col] = acc; }"""
 
@@ -118,10 +120,12 @@ def test_histogram(options: tuple[str, ...]) -> None:
 
 
 MANDELBROT = """extern "C" __global__ void mandelbrot(int* out, int w, int h, int most) {
-  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y; if (x >= w || y >= h) return;
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  if (x >= w || y >= h) return;
   double cr = -2.0 + 3.0 * x / w, ci = -1.5 + 3.0 * y / h, zr = 0, zi = 0; int k = 0;
   while (k < most && __dadd_rn(__dmul_rn(zr, zr), __dmul_rn(zi, zi)) < 4.0) {
-    double t = __dadd_rn(__dsub_rn(__dmul_rn(zr, zr), __dmul_rn(zi, zi)), cr); zi = __dadd_rn(__dmul_rn(__dmul_rn(2, zr), zi), ci); zr = t; k++; }
+    double t = __dadd_rn(__dsub_rn(__dmul_rn(zr, zr), __dmul_rn(zi, zi)), cr);
+    zi = __dadd_rn(__dmul_rn(__dmul_rn(2, zr), zi), ci); zr = t; k++; }
   out[y * w + x] = k; }"""
 
 
@@ -175,10 +179,13 @@ def test_structs_by_value(options: tuple[str, ...]) -> None:
 HALVES = """#include <cuda_fp16.h>
 extern "C" __global__ void halves(const __half* x, const __half* y, __half* out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return;
-  out[i] = x[i] + y[i]; out[n + i] = __hmul(x[i], y[i]); out[2 * n + i] = __hfma(x[i], y[i], x[i]); out[3 * n + i] = __hmax(x[i], y[i]);
+  out[i] = x[i] + y[i]; out[n + i] = __hmul(x[i], y[i]); out[2 * n + i] = __hfma(x[i], y[i], x[i]);
+  out[3 * n + i] = __hmax(x[i], y[i]);
   out[4 * n + i] = __float2half(__half2float(x[i]) * 2.0f); out[5 * n + i] = x[i] < y[i] ? x[i] : y[i];
-  __half2 p = __hadd2(__halves2half2(x[i], y[i]), __halves2half2(y[i], y[i])); out[6 * n + i] = __low2half(p); out[7 * n + i] = __high2half(p);
-  out[8 * n + i] = x[i] / y[i]; out[9 * n + i] = hsqrt(__habs(x[i])); out[10 * n + i] = __int2half_rn(__half2int_rz(x[i])); }"""
+  __half2 p = __hadd2(__halves2half2(x[i], y[i]), __halves2half2(y[i], y[i])); out[6 * n + i] = __low2half(p);
+  out[7 * n + i] = __high2half(p);
+  out[8 * n + i] = x[i] / y[i]; out[9 * n + i] = hsqrt(__habs(x[i]));
+  out[10 * n + i] = __int2half_rn(__half2int_rz(x[i])); }"""
 
 
 @pytest.mark.parametrize("options", LEVELS)
@@ -194,14 +201,20 @@ def test_half_precision(options: tuple[str, ...]) -> None:
               np.sqrt(np.abs(x)), np.trunc(x)]  # fmt: skip
     for k, row in enumerate(wanted[:8]):
         assert np.array_equal(out[k], row), k
-    assert np.array_equal(out[8], wanted[8]) and np.array_equal(out[9], wanted[9]) and np.array_equal(out[10], wanted[10])
+    assert (
+        np.array_equal(out[8], wanted[8]) and np.array_equal(out[9], wanted[9]) and np.array_equal(out[10], wanted[10])
+    )
 
 
 MATHS = """extern "C" __global__ void maths(const float* x, float* f, const double* z, double* d, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; float v = x[i]; double w = z[i];
-  f[i] = sinf(v); f[n + i] = expf(v); f[2 * n + i] = logf(fabsf(v)); f[3 * n + i] = powf(fabsf(v), 1.7f); f[4 * n + i] = tanhf(v); f[5 * n + i] = atan2f(v, 2.0f);
-  f[6 * n + i] = __expf(v); f[7 * n + i] = rsqrtf(fabsf(v)); f[8 * n + i] = erff(v); f[9 * n + i] = cbrtf(v); f[10 * n + i] = fmodf(v, 0.7f); f[11 * n + i] = roundf(v);
-  d[i] = sin(w); d[n + i] = exp(w); d[2 * n + i] = log(fabs(w)); d[3 * n + i] = pow(fabs(w), 1.7); d[4 * n + i] = tgamma(fabs(w) + 1); d[5 * n + i] = w / 3.0; d[6 * n + i] = sqrt(fabs(w)); d[7 * n + i] = fmod(w, 0.7); }"""
+  f[i] = sinf(v); f[n + i] = expf(v); f[2 * n + i] = logf(fabsf(v)); f[3 * n + i] = powf(fabsf(v), 1.7f);
+  f[4 * n + i] = tanhf(v); f[5 * n + i] = atan2f(v, 2.0f);
+  f[6 * n + i] = __expf(v); f[7 * n + i] = rsqrtf(fabsf(v)); f[8 * n + i] = erff(v); f[9 * n + i] = cbrtf(v);
+  f[10 * n + i] = fmodf(v, 0.7f); f[11 * n + i] = roundf(v);
+  d[i] = sin(w); d[n + i] = exp(w); d[2 * n + i] = log(fabs(w)); d[3 * n + i] = pow(fabs(w), 1.7);
+  d[4 * n + i] = tgamma(fabs(w) + 1); d[5 * n + i] = w / 3.0; d[6 * n + i] = sqrt(fabs(w));
+  d[7 * n + i] = fmod(w, 0.7); }"""
 
 
 @pytest.mark.parametrize("options", LEVELS)
@@ -216,13 +229,15 @@ def test_mathematics_of_the_cuda_headers(options: tuple[str, ...]) -> None:
     )
     v = x.astype(np.float64)
     with np.errstate(over="ignore"):
-        wanted = [np.sin(v), np.exp(v), np.log(np.abs(v)), np.abs(v) ** np.float64(np.float32(1.7)), np.tanh(v), np.arctan2(v, 2), np.exp(v),
+        wanted = [np.sin(v), np.exp(v), np.log(np.abs(v)), np.abs(v) ** np.float64(np.float32(1.7)),
+                  np.tanh(v), np.arctan2(v, 2), np.exp(v),
                   1 / np.sqrt(np.abs(v)), np.array([math.erf(e) for e in v]), np.cbrt(v), np.fmod(x, np.float32(0.7)),
                   np.trunc(v + np.copysign(0.5, v))]  # fmt: skip
         for k, row in enumerate(wanted):
             near = np.isclose(f[k], row.astype(np.float32), rtol=2e-6 if k != 6 else 2e-5, atol=1e-6, equal_nan=True)
             assert near.all(), (k, x[~near][:4], f[k][~near][:4], row[~near][:4])
-    wanted = [np.sin(z), np.exp(z), np.log(np.abs(z)), np.abs(z) ** 1.7, np.array([math.gamma(abs(e) + 1) for e in z]), z / 3,
+    wanted = [np.sin(z), np.exp(z), np.log(np.abs(z)), np.abs(z) ** 1.7, np.array([math.gamma(abs(e) + 1) for e in z]),
+              z / 3,
               np.sqrt(np.abs(z)), np.fmod(z, 0.7)]  # fmt: skip
     for k, row in enumerate(wanted):
         assert np.allclose(d[k], row, rtol=1e-14 if k != 4 else 1e-12, atol=1e-15), k
@@ -231,11 +246,13 @@ def test_mathematics_of_the_cuda_headers(options: tuple[str, ...]) -> None:
 SCAN = """template <class T> __device__ T scan(T v) { int lane = threadIdx.x & 31;
   for (int o = 1; o < 32; o *= 2) { T u = __shfl_up_sync(0xffffffffu, v, o); if (lane >= o) v += u; } return v; }
 extern "C" __global__ void prefix(const long long* x, long long* out, int n) {
-  __shared__ long long warp[32]; int t = threadIdx.x, lane = t & 31, w = t >> 5; long long v = t < n ? x[t] : 0; v = scan(v);
+  __shared__ long long warp[32]; int t = threadIdx.x, lane = t & 31, w = t >> 5; long long v = t < n ? x[t] : 0;
+  v = scan(v);
   if (lane == 31) warp[w] = v; __syncthreads();
   if (w == 0) warp[lane] = scan(lane < (blockDim.x >> 5) ? warp[lane] : 0ll); __syncthreads();
   if (w) v += warp[w - 1]; if (t < n) out[t] = v;
-  unsigned m = __ballot_sync(0xffffffffu, v & 1); if (t == 0) out[n] = __popc(m); if (__syncthreads_or(v < 0) && t == 0) out[n + 1] = 1; }"""
+  unsigned m = __ballot_sync(0xffffffffu, v & 1); if (t == 0) out[n] = __popc(m);
+  if (__syncthreads_or(v < 0) && t == 0) out[n + 1] = 1; }"""
 
 
 @pytest.mark.parametrize("options", LEVELS)

@@ -21,7 +21,9 @@ extern "C" __global__ void saxpy(const float* x, float* y, float a, int n) {
 extern "C" __global__ void smooth(const float* x, float* y, float a, int n) {
   __shared__ float s[130]; int i = blockIdx.x * 128 + threadIdx.x, t = threadIdx.x + 1;
   s[t] = i < n ? x[i] : 0; if (threadIdx.x == 0) { s[0] = i ? x[i - 1] : 0; s[129] = i + 128 < n ? x[i + 128] : 0; }
-  __syncthreads(); if (i < n) y[i] = scale * (taps[0] * s[t - 1] + taps[1] * s[t] + taps[2] * s[t + 1]) + a * __expf(x[i]) * __sinf(x[i]) + rsqrtf(x[i] * x[i] + 1) + tanhf(x[i]); }
+  __syncthreads();
+  if (i < n) y[i] = scale * (taps[0] * s[t - 1] + taps[1] * s[t] + taps[2] * s[t + 1])
+    + a * __expf(x[i]) * __sinf(x[i]) + rsqrtf(x[i] * x[i] + 1) + tanhf(x[i]); }
 """
 MAIN = r"""
 #include <stdio.h>
@@ -32,7 +34,8 @@ DECLARE(x86_64_v2) DECLARE(x86_64_v3)
 enum { N = 5003 };
 static float x[N], y[N];
 int main(int argc, char **argv) {
-    const interop_cpu_kernel *kernels[] = {&mix_cpu_saxpy_x86_64_v2, &mix_cpu_smooth_x86_64_v2, &mix_cpu_saxpy_x86_64_v3, &mix_cpu_smooth_x86_64_v3};
+    const interop_cpu_kernel *kernels[] = {&mix_cpu_saxpy_x86_64_v2, &mix_cpu_smooth_x86_64_v2,
+                                          &mix_cpu_saxpy_x86_64_v3, &mix_cpu_smooth_x86_64_v3};
     const interop_cpu_kernel *kernel = kernels[atoi(argv[1])];
     FILE *in = fopen(argv[2], "rb"), *out = fopen(argv[3], "wb");
     if (argc != 4 || !in || !out || fread(x, 4, N, in) != N || fread(y, 4, N, in) != N) return 2;
@@ -44,7 +47,17 @@ int main(int argc, char **argv) {
     return fwrite(y, 4, N, out) == N && fclose(out) == 0 ? 0 : 4;
 }
 """
-FLAGS = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread", "-DINTEROP_PREFIX=mix_", f"-I{SHIM}"]
+FLAGS = [
+    "-std=c11",
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Werror",
+    "-pthread",
+    "-DINTEROP_PREFIX=mix_",
+    f"-I{SHIM}",
+]
 
 
 def gcc(*arguments: object, cwd: Path) -> None:
@@ -92,17 +105,21 @@ for _ in range(3):
     library = ctypes.CDLL(sys.argv[1])
     kernel = ctypes.c_char.in_dll(library, "mix_cpu_saxpy_x86_64_v3")
     x = (ctypes.c_float * 100000)(*[1.0] * 100000); y = (ctypes.c_float * 100000)(*[2.0] * 100000)
-    class P(ctypes.Structure): _fields_ = [("x", ctypes.c_void_p), ("y", ctypes.c_void_p), ("a", ctypes.c_float), ("n", ctypes.c_int)]
+    class P(ctypes.Structure):
+        _fields_ = [("x", ctypes.c_void_p), ("y", ctypes.c_void_p), ("a", ctypes.c_float), ("n", ctypes.c_int)]
     p = P(ctypes.addressof(x), ctypes.addressof(y), 3.0, 100000)
     three = ctypes.c_uint32 * 3
-    status = library.mix_cpu_launch(ctypes.byref(kernel), ctypes.byref(p), ctypes.c_size_t(24), three(100000, 1, 1), three(1, 1, 1), 0, 4, None)
+    status = library.mix_cpu_launch(ctypes.byref(kernel), ctypes.byref(p), ctypes.c_size_t(24), three(100000, 1, 1),
+                                    three(1, 1, 1), 0, 4, None)
     assert status == 0 and y[99999] == 5.0
     _ctypes.dlclose(library._handle)
 print("done")
 """
     import sys
 
-    done = subprocess.run([sys.executable, "-c", text, program.with_name("library.so")], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", text, program.with_name("library.so")], capture_output=True, text=True, timeout=60
+    )
     assert done.stdout == "done\n", done.stderr
 
 

@@ -57,7 +57,7 @@ $L__BB0_2: // a label
 	ts: .branchtargets $L__BB0_2, $L__BB0_3;
 	proto: .callprototype (.param .b32 _) _ (.param .b64 _);
 	{.reg.b32         f, C;
-	 mov.b32         C, 0x3fb8aa3bU;}
+	mov.b32         C, 0x3fb8aa3bU;}
 	tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f5, %f6}];
 	ret;
 }
@@ -100,8 +100,12 @@ def test_instructions_have_their_parts() -> None:
     assert NVRTC.splitlines()[load.line - 1].lstrip().startswith("@%p3 ld.global.nc")
     assert load.source_line == 5 and load.source_file == 1
     assert store.name == "st.param.b64"
-    assert call.operands[1] == ast.Name("vprintf") and call.operands[2] == ast.Group((ast.Name("param0"), ast.Name("param1")))
-    assert setp.operands[0] == ast.Pair(ast.Name("%p1"), ast.Name("%p2")) and setp.operands[3] == ast.Not(ast.Name("%p3"))
+    assert call.operands[1] == ast.Name("vprintf") and call.operands[2] == ast.Group(
+        (ast.Name("param0"), ast.Name("param1"))
+    )
+    assert setp.operands[0] == ast.Pair(ast.Name("%p1"), ast.Name("%p2")) and setp.operands[3] == ast.Not(
+        ast.Name("%p3")
+    )
     values = [i.operands[1] for i in found if i.opcode == "mov"]
     assert values == [
         ast.Float(0x3F800000, 32), ast.Float(0xBFF0000000000000, 64), ast.Float(0x3F589374BC6A7EFA, 64),
