@@ -27,6 +27,10 @@ _SUFFIXES = {"int": "", "unsigned int": "u", "long": "l", "unsigned long": "ul",
              "unsigned long long": "ull"}  # fmt: skip
 
 
+_LONGEST = 10_000
+"""Characters of a type's text."""
+
+
 class NotDemangled(ValueError):
     """The symbol is not mangled, or in a way that is not covered."""
 
@@ -144,6 +148,32 @@ class _Parser:
         self.position = position
         self.substitutions: list[CType] = []
         self.template_args: tuple[CType, ...] = ()
+        self._sizes: dict[int, int] = {}
+
+    def candidate(self, type_: CType) -> CType:
+        """Remembers a type that later ones may refer to.
+
+        References let a short symbol stand for a text of exponential length, which nobody wrote: such are refused.
+        """
+        if self._size(type_) > _LONGEST:
+            raise NotDemangled(self.text)
+        self._sizes[id(type_)] = self._size(type_)
+        self.substitutions.append(type_)
+        return type_
+
+    def _size(self, type_: CType) -> int:
+        known = self._sizes.get(id(type_))
+        if known is not None:
+            return known
+        if isinstance(type_, Named):
+            return len(type_.name)
+        if isinstance(type_, Function):
+            return self._size(type_.result) + sum(self._size(p) + 2 for p in type_.params) + 4
+        inner = type_.inner if isinstance(type_, Qualified) else None
+        inner = type_.target if isinstance(type_, Indirect) else inner
+        inner = type_.element if isinstance(type_, Array) else inner
+        assert inner is not None
+        return self._size(inner) + 16
 
     # -- characters
 
@@ -202,20 +232,20 @@ class _Parser:
             raise NotDemangled(self.text)  # local to a function
         if self.peek(2) == "St":
             self.position += 2
-            base = f"std::{self.unqualified()}"
+            base, known = f"std::{self.unqualified()}", False
         elif self.peek() == "S":
-            base = str(self.substitution())
+            base, known = str(self.substitution()), True
         else:
-            base = self.unqualified()
-            if self.peek() == "I":
-                self.substitutions.append(Named(base))
+            base, known = self.unqualified(), False
+        if not known and self.peek() == "I":
+            self.candidate(Named(base))
         if self.peek() == "I":
             arguments = self.arguments()
             return f"{base}<{_listed(arguments)}>", arguments
         return base, ()
 
     def _nested(self) -> tuple[str, tuple[CType, ...]]:
-        while self.peek() in "rVK":
+        while self.peek() in ("r", "V", "K"):
             self.position += 1
         current, arguments = "", tuple[CType, ...]()
         while not self.accept("E"):
@@ -234,7 +264,7 @@ class _Parser:
                 part = self.unqualified()
                 current, arguments = f"{current}::{part}" if current and part else current or part, ()
             if not known and self.peek() != "E":
-                self.substitutions.append(Named(current))
+                self.candidate(Named(current))
         return current, arguments
 
     def unqualified(self) -> str:
@@ -322,8 +352,7 @@ class _Parser:
             found = Named(f"{found}<{_listed(self.arguments())}>")
         else:
             found = self._compound(letter)
-        self.substitutions.append(found)
-        return found
+        return self.candidate(found)
 
     def _compound(self, letter: str) -> CType:
         """A type that later ones may refer to."""
