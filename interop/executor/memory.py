@@ -58,7 +58,7 @@ def address(t: Translator, operand: ast.Operand, space: str) -> str:
     register = vector(binding.type)
     if register not in ("i32", "i64"):
         raise malformed(t.instruction, f"{base.text} is no address register")
-    if register == "i32" and space not in ("shared", "const", "local"):
+    if register == "i32" and space != "shared":
         raise unsupported(t.instruction, "a 32-bit address")
     value = t.b.resize(t.b.load(register, binding.pointer), register, "i64")
     if offset:

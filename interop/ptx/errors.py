@@ -8,7 +8,7 @@ from abi import ImageError
 class PtxSyntaxError(ImageError):
     """The text is not well-formed PTX. The message has the line, the column, the source line and a caret.
 
-    >>> raise PtxSyntaxError("expected ';'", ".version 8.0\\n", 13, "k.ptx")
+    >>> raise PtxSyntaxError("expected ';'", ".version 8.0\\n", 12, "k.ptx")
     Traceback (most recent call last):
         ...
     interop.ptx.errors.PtxSyntaxError: k.ptx:1:13: expected ';'

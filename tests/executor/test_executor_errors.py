@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import threading
@@ -83,6 +84,7 @@ def test_the_first_error_stops_the_launch() -> None:
         ("cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group"),
         ("mbarrier.init.shared.b64 [%r0], 1;", "mbarrier.init"),
         ("add.f16 %h0, %h1, %h2; mul.rz.f16 %h0, %h1, %h2;", "mul.rz.f16"),
+        ("ld.local.u32 %r0, [%r1];", "a 32-bit address"),
     ],
 )  # fmt: skip
 def test_what_is_not_supported_is_named_with_its_line(instruction: str, named: str) -> None:
@@ -113,6 +115,30 @@ def test_malformed_instructions_are_refused(instruction: str, words: str) -> Non
     with pytest.raises(ImageError) as error:
         compile_kernel(HEADER + kernel(instruction), "k")
     assert words in str(error.value) and "5" in str(error.value)
+
+
+def test_recursion_with_a_barrier_is_refused() -> None:
+    text = HEADER + ".func f() { bar.sync 0; call g, (); ret; } .func g() { call f, (); ret; }" + kernel("call f, ();")
+    with pytest.raises(UnsupportedError, match="f calls itself and has barriers or warp operations"):
+        compile_kernel(text, "k")
+
+
+def test_more_lanes_are_refused_for_now() -> None:
+    with pytest.raises(UnsupportedError, match="one lane at a time so far, not 32"):
+        compile_kernel(HEADER + kernel("mov.u32 %r0, 1;"), "k", lanes=32)
+
+
+def test_a_forked_child_launches_with_threads_of_its_own() -> None:
+    text = HEADER + kernel("ld.param.u64 %rd0, [p]; red.global.add.u64 [%rd0], 1;", ".param .u64 p")
+    launched = compile_kernel(text, "k")
+    launched.launch(pointers(np.zeros(1, np.uint64)), 100000, 1, threads=3)
+    child = os.fork()
+    if child == 0:
+        count = np.zeros(1, np.uint64)
+        launched.launch(pointers(count), 100000, 1, threads=3)
+        os._exit(0 if count[0] == 100000 else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_a_missing_kernel_lists_those_that_are_there() -> None:
