@@ -121,6 +121,10 @@ class Arithmetic:
         if kind == "shr" and type_.kind == "int":
             amount = self.call(f"llvm.umin.{name}", name, [(name, right), (name, str(type_.bits - 1))])
             return assign(f"ashr {name} {left}, {amount}")
+        if type_.bits == 64:
+            # PTX's shifts take 32 bits of the amount and clamp those, so LLVM drops the test below and cuts the
+            # amount off: a shift by 2**32 + 1 would be one by 1. Clamped before, nothing is lost.
+            right = self.call(f"llvm.umin.{name}", name, [(name, right), (name, "64")])
         inside = assign(f"icmp ult {name} {right}, {type_.bits}")
         amount = assign(f"select i1 {inside}, {name} {right}, {name} 0")
         shifted = assign(f"{'shl' if kind == 'shl' else 'lshr'} {name} {left}, {amount}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from abi import Pointer, Slice, bool_, i64
 
-from ..errors import RaceError, SyntaxError_, TypeError_
+from ..errors import Location, RaceError, SyntaxError_, TypeError_
 from ..ir import ops
 from ..ir.ops import Operation, Value
 from ..ir.types import ARRAYS, Shared, array_element
@@ -187,6 +187,10 @@ class Expressions(Operators):
             return self._tuple_item(base, node)
         if not isinstance(base, ArrayBinding):
             raise self.error(TypeError_, node, f"{describe(base)} cannot be indexed")
+        return self.load_element(base, self.indices(base, node), node)
+
+    def load_element(self, base: ArrayBinding, indices: tuple[Value, ...], node: ast.Subscript) -> Binding:
+        """The element of an array at indices that are evaluated already."""
         parameter = self.parameter_of(base)
         if parameter is not None and parameter.word == "Out" and not self.frame.unsafe:
             raise self.error(
@@ -195,7 +199,6 @@ class Expressions(Operators):
                 f"'{parameter.name}' is declared io.Out and cannot be read",
                 f"declare {parameter.name}: io.InOut[...], or io.DisjointSlice[...] to read what this thread wrote",
             )
-        indices = self.indices(base, node)
         result = Value(array_element(base.value.type))
         checked = not self.frame.unsafe
         self.emit(ops.Load(self.locate(node), result, base.value, indices, checked))
@@ -380,7 +383,8 @@ class Expressions(Operators):
                 "give both values one type, with a cast if need be",
             )
         if isinstance(form, Same):
-            self.block += then
+            # Both sides are the same thing, but computing it may store something on the way.
+            self._either(test.value, then, otherwise, self.locate(node))
             return form.binding
         if form.type.kind != "float":
             settled = settle(form, (left, right))
@@ -399,6 +403,15 @@ class Expressions(Operators):
         result = Value(form.type)
         self.emit(ops.If(location, (result,), test.value, ops.Region(tuple(then)), ops.Region(tuple(otherwise))))
         return Number(result, form.weak)
+
+    def _either(self, test: Value, then: list[Operation], otherwise: list[Operation], location: Location) -> None:
+        """Runs one of two blocks that give nothing."""
+        if not then and not otherwise:
+            return
+        for block in (then, otherwise):
+            if not (block and isinstance(block[-1], ops.Terminator)):
+                block.append(ops.Yield(location, ()))
+        self.emit(ops.If(location, (), test, ops.Region(tuple(then)), ops.Region(tuple(otherwise))))
 
 
 def _index_names(rank: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Mapping, Sequence
 
 from abi import Scalar
@@ -104,16 +105,24 @@ class Statements(Calls):
         self.assign(node.target.id, Number(value), node)
 
     def stmt_augassign(self, node: ast.AugAssign) -> None:
-        read: ast.expr
-        if isinstance(node.target, ast.Name):
-            read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
-        elif isinstance(node.target, ast.Subscript):
-            # The index is evaluated twice; it has no side effects, and LLVM computes it once.
-            read = ast.copy_location(ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target)
-        else:
+        if isinstance(node.target, ast.Subscript):
+            base = self.expression(node.target.value)
+            if isinstance(base, ArrayBinding):
+                self._augmented_element(node, node.target, base)
+                return
+        if not isinstance(node.target, (ast.Name, ast.Subscript)):
             raise self.unsupported(node, "an augmented assignment to an attribute")
+        read = copy.copy(node.target)
+        read.ctx = ast.Load()
         binding = self.apply_binary(node.op, node, self.pair(read), self.pair(node.value))
         self.store(node.target, binding, node)
+
+    def _augmented_element(self, node: ast.AugAssign, target: ast.Subscript, base: ArrayBinding) -> None:
+        """``a[i] += x``: the index is evaluated once, as in Python; it may call a function that stores something."""
+        indices = self.indices(base, target)
+        old = self.load_element(base, indices, target)
+        binding = self.apply_binary(node.op, node, (old, target), self.pair(node.value))
+        self._store_at(base, indices, target, binding, node)
 
     def store(self, target: ast.expr, binding: Binding, value: ast.AST) -> None:
         """Assigns to a name, a tuple of targets, or an element."""
@@ -142,10 +151,22 @@ class Statements(Calls):
         base = self.expression(target.value)
         if not isinstance(base, ArrayBinding):
             raise self.error(TypeError_, target, f"{describe(base)} has no elements to assign")
+        self._store_at(base, None, target, binding, value)
+
+    def _store_at(
+        self,
+        base: ArrayBinding,
+        indices: tuple[ops.Value, ...] | None,
+        target: ast.Subscript,
+        binding: Binding,
+        value: ast.AST,
+    ) -> None:
+        """Stores at `indices`, or, where they are not evaluated yet, at the target's."""
         parameter = self.parameter_of(base)
         if parameter is not None:
             self._check_writable(parameter, target)
-        indices = self.indices(base, target)
+        if indices is None:
+            indices = self.indices(base, target)
         element = array_element(base.value.type)
         stored = self.convert(binding, element, value, f"stored in {ast.unparse(target.value)}")
         self.emit(ops.Store(self.locate(target), base.value, indices, stored, not self.frame.unsafe))
