@@ -16,9 +16,9 @@ from . import dlpack
 from .device import CPU, DeviceKey
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class ArrayView:
-    """Where an array's elements lie.
+    """Where an array's elements lie. Nobody changes a view; it is not frozen because frozen ones take longer to make.
 
     ``strides`` count elements. ``dtype`` is None for an element type that no parameter has; ``dtype_name`` names it for
     messages. ``stream`` is the one on which the producer's work is queued, or that it was made to wait for; None where
@@ -116,9 +116,29 @@ def view(value: Any, what: str, stream: int | None = None) -> ArrayView:
 # -- NumPy ---------------------------------------------------------------------------------------------------------
 
 
+_numpy_dtypes: dict[Any, tuple[Scalar | None, str, int]] = {}
+"""What is known of each dtype that was seen and can be passed."""
+
+
 def _from_numpy(array: Any, what: str) -> ArrayView:
-    dtype = array.dtype
-    scalar = numpy_scalar(dtype)
+    known = _numpy_dtypes.get(array.dtype)
+    if known is None:
+        known = _numpy_dtypes[array.dtype] = _numpy_dtype(array.dtype, what)
+    scalar, name, itemsize = known
+    flags, shape = array.flags, array.shape
+    if type(array).__module__.startswith("numpy.ma"):
+        raise ArgumentTypeError(f"{what}: masked arrays cannot be passed; pass x.filled(value) or x.data")
+    if flags.c_contiguous:
+        strides = (1,) if len(shape) == 1 else contiguous_strides(shape)
+    else:
+        strides = _element_strides(array.strides, shape, itemsize, what)
+    address = array.__array_interface__["data"][0]
+    return ArrayView(
+        address, shape, strides, scalar, name, itemsize, CPU, not flags.writeable, None, "numpy", array
+    )  # fmt: skip
+
+
+def _numpy_dtype(dtype: Any, what: str) -> tuple[Scalar | None, str, int]:
     if not dtype.isnative:
         raise ArgumentTypeError(
             f"{what}: the array's bytes are in foreign order ({dtype.str}); "
@@ -126,20 +146,8 @@ def _from_numpy(array: Any, what: str) -> ArrayView:
         )
     if dtype.hasobject:
         raise ArgumentTypeError(f"{what}: the array holds Python objects, which a kernel cannot read")
-    if type(array).__module__.startswith("numpy.ma"):
-        raise ArgumentTypeError(f"{what}: masked arrays cannot be passed; pass x.filled(value) or x.data")
-    return ArrayView(
-        array.__array_interface__["data"][0],
-        array.shape,
-        _element_strides(array.strides, array.shape, dtype.itemsize, what),
-        scalar,
-        scalar.name if scalar else str(dtype),
-        dtype.itemsize,
-        CPU,
-        not array.flags.writeable,
-        framework="numpy",
-        keep=array,
-    )
+    scalar = numpy_scalar(dtype)
+    return scalar, scalar.name if scalar else str(dtype), dtype.itemsize
 
 
 _NUMPY_KINDS = {"b": "bool", "i": "i", "u": "u", "f": "f"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import abi
 from abi import ExecutionError, ImageKind, Incompatible, LaunchError
 
-from .device import CPU, DeviceKey, Dim3, Limits
+from .device import CPU, Dim3, Limits
 
 if TYPE_CHECKING:
     from ..executor import HostKernel
@@ -22,16 +22,13 @@ class CpuDevice:
 
     kind = "cpu"
     index = 0
+    key = CPU
     limits = Limits()
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: dict[tuple[str, str], CpuKernel] = {}
         self._memory: dict[int, mmap.mmap] = {}
-
-    @property
-    def key(self) -> DeviceKey:
-        return CPU
 
     @property
     def name(self) -> str:

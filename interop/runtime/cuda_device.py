@@ -30,6 +30,7 @@ class CudaDevice:
 
     def __init__(self, index: int) -> None:
         self.index = index
+        self.key = DeviceKey("cuda", index)
         count = int(call("cuDeviceGetCount"))
         if index >= count:
             has = f"the GPUs are cuda:0 to cuda:{count - 1}" if count else "the driver finds no GPU"
@@ -46,10 +47,6 @@ class CudaDevice:
             self._attribute("COMPUTE_CAPABILITY_MINOR"),
         )
         self.limits = self._limits()
-
-    @property
-    def key(self) -> DeviceKey:
-        return DeviceKey("cuda", self.index)
 
     def __repr__(self) -> str:
         return f"<device cuda:{self.index} {self.name}>"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import abi
 from abi import DeviceError
@@ -19,12 +19,11 @@ ENVIRONMENT_VARIABLE = "INTEROP_DEVICE"
 """``cpu`` or ``cuda``: the only kind of device that this process may use. It forbids, and never redirects."""
 
 
-@dataclass(frozen=True)
-class DeviceKey:
+class DeviceKey(NamedTuple):
     """Names a device without opening it: ``DeviceKey("cuda", 1)`` prints as ``cuda:1``."""
 
     kind: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
 
     def __str__(self) -> str:
         return "cpu" if self.kind == "cpu" else f"{self.kind}:{self.index}"

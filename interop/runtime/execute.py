@@ -22,7 +22,6 @@ from abi import (
     Environment,
     ExecutionError,
     Requirement,
-    Rule,
     check_block,
     check_requirements,
     contract_message,
@@ -30,9 +29,10 @@ from abi import (
     evaluate_grid,
     evaluate_shared,
 )
+from abi.rule_eval import Evaluator, Fault
 
 from .arrays import ArrayView, NotAnArray, view
-from .device import Device, DeviceKey, Dim3, LoadedKernel, forbid, open_device
+from .device import Device, DeviceKey, Dim3, LoadedKernel, open_device
 from .plan import ArgumentPlan, KernelPlan, Kind
 from .stream import Stream, _foreign_handle, stream_handle
 
@@ -68,10 +68,15 @@ def launch(plan: KernelPlan, load: Load, config: Configuration, args: Sequence[A
     block = choose_block(plan, config)
     if plan.hidden:
         fill_hidden(plan, arguments, block)
-    grid, shared = derive(plan, arguments, block, config)
-    check_contract(plan, arguments, block, grid)
+    environment = Environment(arguments.environment, block)
+    if config.grid is not None:
+        grid = dimensions(plan, "grid", config.grid)
+    else:
+        grid = grid_from_contract(plan, environment)
+    environment = Environment(arguments.environment, block, grid)
+    shared = choose_shared(plan, environment, config)
+    check_contract(plan, environment)
 
-    forbid(key)
     device = open_device(key)
     loaded = load(device)
     check_limits(plan, loaded, device, block, grid, shared)
@@ -363,25 +368,23 @@ def fill_hidden(plan: KernelPlan, arguments: Arguments, block: Dim3) -> None:
     arguments.environment.update(filled)
 
 
-def derive(plan: KernelPlan, arguments: Arguments, block: Dim3, config: Configuration) -> tuple[Dim3, int]:
-    """Grid and bytes of dynamic shared memory: the caller's, else the contract's."""
-    environment = Environment(arguments.environment, block)
-    if config.grid is not None:
-        grid = dimensions(plan, "grid", config.grid)
-    else:
-        axes = [_number(rule, environment) for rule in plan.rules.grid]
-        if axes and all(n is not None and n >= 0 for n in axes):
-            x, y, z = [n for n in axes if n is not None] + [1] * (3 - len(axes))
-            grid = x, y, z
-        else:
-            grid = evaluate_grid(plan.kernel, environment)  # raises with the full message
+def grid_from_contract(plan: KernelPlan, environment: Environment) -> Dim3:
+    """The grid that follows from the arguments and the block."""
+    axes = [_number(rule, environment) for rule in plan.grid]
+    if not axes or min(axes) < 0:
+        return evaluate_grid(plan.kernel, environment)  # raises with the full message
+    x, y, z = (*axes, 1, 1)[:3]
+    return x, y, z
+
+
+def choose_shared(plan: KernelPlan, environment: Environment, config: Configuration) -> int:
+    """Bytes of dynamic shared memory: the caller's, else the contract's."""
     if config.shared is not None:
-        return grid, _shared_bytes(plan, config.shared)
-    environment = Environment(arguments.environment, block, grid)
-    shared = _number(plan.rules.shared, environment)
-    if shared is None or shared < 0:
-        shared = evaluate_shared(plan.kernel, environment)
-    return grid, shared
+        return _shared_bytes(plan, config.shared)
+    if isinstance(plan.shared, int):
+        return plan.shared
+    shared = _number(plan.shared, environment)
+    return shared if shared >= 0 else evaluate_shared(plan.kernel, environment)  # raises with the full message
 
 
 def _shared_bytes(plan: KernelPlan, value: Any) -> int:
@@ -396,19 +399,18 @@ def _shared_bytes(plan: KernelPlan, value: Any) -> int:
     return number
 
 
-def _number(rule: Rule, environment: Environment) -> int | None:
-    """The rule's value; None where its arithmetic fails."""
+def _number(rule: Evaluator, environment: Environment) -> int:
+    """The rule's value, and -1 where its arithmetic fails: the caller then asks for the full message."""
     try:
-        return int(rule.evaluate(environment))
-    except ContractError:
-        return None
+        return rule(environment)
+    except Fault:
+        return -1
 
 
-def check_contract(plan: KernelPlan, arguments: Arguments, block: Dim3, grid: Dim3) -> None:
+def check_contract(plan: KernelPlan, environment: Environment) -> None:
     """The preconditions, in the order in which the description lists them."""
-    environment = Environment(arguments.environment, block, grid)
-    for _, rule in plan.rules.requires:
-        if not _number(rule, environment):
+    for rule in plan.requires:
+        if _number(rule, environment) is not True:
             check_requirements(plan.kernel, environment)  # raises with the full message
 
 

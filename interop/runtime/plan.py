@@ -13,7 +13,8 @@ from typing import Any
 
 from abi import Block, Bytes, CheckLevel, Kernel, Param, Pointer, Scalar, Slice, Tensor, buffer_size, check_kernel
 from abi.layout import packing
-from abi.rules import KernelRules, rules_of
+from abi.rule_eval import Evaluator, compile_node
+from abi.rules import rules_of
 
 from .scalars import FORMATS, Converter, converter
 
@@ -55,7 +56,8 @@ class KernelPlan:
     """A kernel's arguments, how they are packed, and its rules, parsed.
 
     ``packer`` lays out the whole parameter buffer; its values come in the order of ``sequence``: (parameter, machine
-    value of that parameter), parameters counted over visible ones first, then hidden ones.
+    value of that parameter), parameters counted over visible ones first, then hidden ones. ``shared`` is a number where
+    its rule is one.
     """
 
     kernel: Kernel
@@ -66,7 +68,9 @@ class KernelPlan:
     packer: struct.Struct
     sequence: tuple[tuple[int, int], ...]
     block: Block
-    rules: KernelRules
+    grid: tuple[Evaluator, ...]
+    shared: Evaluator | int
+    requires: tuple[Evaluator, ...]
 
     def pack(self, values: list[tuple[Any, ...]]) -> bytes:
         """The parameter buffer."""
@@ -78,6 +82,7 @@ def make_plan(kernel: Kernel) -> KernelPlan:
     check_kernel(kernel)
     visible, hidden = kernel.visible_params, tuple(p for p in kernel.params if p.hidden)
     packer, sequence = _packer(visible + hidden)
+    rules = rules_of(kernel)
     return KernelPlan(
         kernel,
         kernel.name,
@@ -87,7 +92,9 @@ def make_plan(kernel: Kernel) -> KernelPlan:
         packer,
         sequence,
         kernel.launch.block,
-        rules_of(kernel),
+        tuple(compile_node(rule.node) for rule in rules.grid),
+        int(shared) if (shared := rules.shared.text).isdecimal() else compile_node(rules.shared.node),
+        tuple(compile_node(rule.node) for _, rule in rules.requires),
     )
 
 
