@@ -65,9 +65,10 @@ def shifted(t: Translator, operation: str, llvm: str, value: str, amount: str, b
     return b.select(inside, llvm, b.binary(operation, llvm, value, b.resize(amount, "i32", llvm)), "0")
 
 
-def _byte(t: Translator, index: int) -> str:
-    """The low byte of a 32-bit operand: positions and lengths of fields."""
-    return t.b.binary("and", "i32", t.read(t.operand(index), "u32", loose=True), "255")
+def _extent(t: Translator, index: int, bits: int) -> str:
+    """The position or length of a field. Of 32-bit fields the low byte counts; of 64-bit ones, on the hardware, all."""
+    value = t.read(t.operand(index), "u32", loose=True)
+    return t.b.binary("and", "i32", value, "255") if bits == 32 else value
 
 
 @TABLE("bfe")
@@ -76,7 +77,7 @@ def extract_field(t: Translator, i: Instruction, m: Modifiers) -> None:
     type_ = m.type()
     llvm = vector(type_)
     bits = BITS[llvm]
-    value, position, length = t.read(t.operand(1), type_), _byte(t, 2), _byte(t, 3)
+    value, position, length = t.read(t.operand(1), type_), _extent(t, 2, bits), _extent(t, 3, bits)
     b = t.b
     if is_signed(type_):
         moved = shifted(t, "ashr", llvm, value, position, bits)
@@ -104,7 +105,7 @@ def insert_field(t: Translator, i: Instruction, m: Modifiers) -> None:
     llvm = vector(type_)
     bits = BITS[llvm]
     field, base = t.read(t.operand(1), type_), t.read(t.operand(2), type_)
-    position, length = _byte(t, 3), _byte(t, 4)
+    position, length = _extent(t, 3, bits), _extent(t, 4, bits)
     b = t.b
     mask = shifted(t, "shl", llvm, _low_bits(t, llvm, length, bits), position, bits)
     moved = shifted(t, "shl", llvm, field, position, bits)

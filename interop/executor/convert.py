@@ -125,12 +125,16 @@ def _as_float(t: Translator, type_: str, value: str, flush: bool) -> tuple[str, 
 
 
 def _float_to_integer(t: Translator, source: str, target: str, value: str, integral: str, flush: bool) -> str:
-    """Rounds, then clamps to the target's range; NaN becomes 0."""
+    """Rounds, then clamps to the target's range. NaN becomes 0 or, where 64 bits are involved, the top bit alone."""
     value, llvm = _as_float(t, source, value, flush)
     value = t.b.intrinsic(_INTEGRAL[integral], llvm, value)
     to = vector(target)
     name = f"llvm.fpto{'s' if is_signed(target) else 'u'}i.sat.{to}.{'f32' if llvm == 'float' else 'f64'}"
-    return t.b.call(to, name, [(llvm, value)])
+    result = t.b.call(to, name, [(llvm, value)])
+    if source != "f64" and BITS[to] != 64:
+        return result
+    nan = t.b.compare("uno", llvm, value, value)
+    return t.b.select(nan, to, str(-(1 << (BITS[to] - 1))), result)
 
 
 def _integer_to_float(t: Translator, source: str, target: str, value: str, mode: int) -> str:

@@ -265,9 +265,9 @@ def copysign(t: Translator, i: Instruction, m: Modifiers) -> None:
     t.write(t.operand(0), type_, t.b.intrinsic("copysign", vector(type_), b, a))
 
 
-# Bits of llvm.is.fpclass.
+# Bits of llvm.is.fpclass. PTX counts zeros as normal numbers.
 _CLASSES = {
-    "finite": 0x1F8, "infinite": 0x204, "number": 0x3FC, "notanumber": 0x003, "normal": 0x108, "subnormal": 0x090,
+    "finite": 0x1F8, "infinite": 0x204, "number": 0x3FC, "notanumber": 0x003, "normal": 0x168, "subnormal": 0x090,
 }  # fmt: skip
 
 

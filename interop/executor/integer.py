@@ -180,7 +180,7 @@ def sad(t: Translator, i: Instruction, m: Modifiers) -> None:
 
 @TABLE("div", "rem")
 def div(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """div, rem. By zero, which PTX leaves open: all ones and the dividend, as on the hardware; no host exception."""
+    """div, rem. By zero, which PTX leaves open: all ones, as on the hardware; no host exception."""
     type_ = _type(t, i, m)
     if type_ is None:
         return
@@ -194,11 +194,8 @@ def div(t: Translator, i: Instruction, m: Modifiers) -> None:
         unsafe = t.b.binary("or", "i1", zero, overflow)
     divisor = t.b.select(unsafe, llvm, "1", b)
     sign = "s" if is_signed(type_) else "u"
-    if i.opcode == "div":
-        value = t.b.select(zero, llvm, "-1", t.b.binary(f"{sign}div", llvm, a, divisor))
-    else:
-        value = t.b.select(zero, llvm, a, t.b.binary(f"{sign}rem", llvm, a, divisor))
-    t.write(t.operand(0), type_, value)
+    value = t.b.binary(f"{sign}{i.opcode}", llvm, a, divisor)
+    t.write(t.operand(0), type_, t.b.select(zero, llvm, "-1", value))
 
 
 @TABLE("abs", "neg")

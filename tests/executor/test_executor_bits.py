@@ -49,7 +49,8 @@ def test_logic_of_predicates() -> None:
 
 
 def extract(a: int, position: int, length: int, bits: int, is_signed: bool) -> int:
-    position, length, top = position & 255, length & 255, bits - 1
+    mask, top = 255 if bits == 32 else 2**32 - 1, bits - 1
+    position, length = position & mask, length & mask
     if not is_signed or length == 0:
         sign = 0
     else:
@@ -62,7 +63,8 @@ def extract(a: int, position: int, length: int, bits: int, is_signed: bool) -> i
 
 
 def insert(a: int, b: int, position: int, length: int, bits: int) -> int:
-    position, length = position & 255, length & 255
+    mask = 255 if bits == 32 else 2**32 - 1
+    position, length = position & mask, length & mask
     result = b
     for k in range(length):
         if position + k > bits - 1:

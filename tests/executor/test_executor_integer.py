@@ -46,7 +46,7 @@ def test_binary_arithmetic(t: str) -> None:
         (f"mul.lo.{t} %d, %a, %b;", t, lambda a, b: wrap(a * b, t)),
         (f"mul.hi.{t} %d, %a, %b;", t, lambda a, b: wrap((a * b) >> bits, t)),
         (f"div.{t} %d, %a, %b;", t, lambda a, b: wrap(divide(a, b), t) if b else all_ones),
-        (f"rem.{t} %d, %a, %b;", t, lambda a, b: wrap(a - divide(a, b) * b, t) if b else a),
+        (f"rem.{t} %d, %a, %b;", t, lambda a, b: wrap(a - divide(a, b) * b, t) if b else all_ones),
         (f"min.{t} %d, %a, %b;", t, min),
         (f"max.{t} %d, %a, %b;", t, max),
         (f"sad.{t} %d, %a, %b, 5;", t, lambda a, b: wrap(abs(a - b) + 5, t)),
