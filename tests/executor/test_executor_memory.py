@@ -126,7 +126,7 @@ def test_address_spaces_are_told_apart() -> None:
 ATOMIC = """.visible .entry k(.param .u64 out, .param .u64 old) {{ .reg .b64 %o, %q; .reg .{r} %v, %d; .reg .b32 %t;
         .reg .b16 %h;
     ld.param.u64 %o, [out]; ld.param.u64 %q, [old]; mov.u32 %t, %tid.x; {make}
-    atom{space}.{op} %d, [%o], %v; red{space}.{op} [%o+8], %v; ret; }}"""
+    atom{space}.{op} %d, [%o], %v; red{red}.{op} [%o+8], %v; ret; }}"""
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_atomics(op: str, type_: type, first: float, reference: object, space: s
     # reference follows it.
     out = np.zeros(16 // np.dtype(type_).itemsize, type_)
     out[:] = first
-    text = ATOMIC.format(r=register, make=convert, space=space, op=op)
+    text = ATOMIC.format(r=register, make=convert, space=space, red=space.replace("acq_rel", "release"), op=op)
     run(text, "k", pointers(out, out), 1, 40)
     value = type_(first)
     for t in range(40):
