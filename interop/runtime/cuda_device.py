@@ -9,7 +9,7 @@ import ctypes
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import abi
@@ -108,9 +108,7 @@ class CudaDevice:
             return int(call("cuStreamCreate", int(driver().CUstream_flags.CU_STREAM_NON_BLOCKING)))
 
     def destroy_stream(self, handle: int) -> None:
-        if self._is_usable():
-            with self.current():
-                call("cuStreamDestroy", handle)
+        self._release("cuStreamDestroy", handle)
 
     def synchronize_stream(self, handle: int) -> None:
         with self.current():
@@ -136,9 +134,7 @@ class CudaDevice:
 
     def free(self, address: int) -> None:
         """Gives memory back; the driver waits for kernels that may still use it."""
-        if self._is_usable():
-            with self.current():
-                call("cuMemFree", address)
+        self._release("cuMemFree", address)
 
     def copy(self, target: int, source: int, size: int, direction: str, stream: int) -> None:
         with self.current():
@@ -152,13 +148,11 @@ class CudaDevice:
             # The host memory is the caller's: it may be changed, or read, as soon as this returns.
             call("cuStreamSynchronize", stream)
 
-    def _is_usable(self) -> bool:
-        """False in a forked child, where finalizers of the parent's objects run too."""
-        try:
-            driver()
-        except DeviceError:
-            return False
-        return True
+    def _release(self, function: str, handle: int) -> None:
+        """Gives something back. Finalizers call this: in a forked child, and after a kernel's error has taken the
+        context with everything in it, there is nothing to give back and nobody to tell."""
+        with suppress(DeviceError), self.current():
+            call(function, handle)
 
 
 @contextmanager

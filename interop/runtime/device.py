@@ -177,7 +177,8 @@ def _make(key: DeviceKey) -> Device:
 
 
 def devices() -> list[Device]:
-    """Every device that can be used: the CPU device first, then GPUs. A machine without a driver has no GPUs.
+    """Every device that can be used: the CPU device first, then GPUs. A machine without a driver has no GPUs; a GPU
+    that cannot be opened is left out, and ``device("cuda", index)`` says why.
 
     >>> [d.kind for d in devices()][0]
     'cpu'
@@ -190,4 +191,10 @@ def devices() -> list[Device]:
         keys += [DeviceKey("cuda", index) for index in range(device_count())]
     if allowed == "cuda":
         keys.remove(CPU)
-    return [open_device(key) for key in keys]
+    found = []
+    for key in keys:
+        try:
+            found.append(open_device(key))
+        except DeviceError:
+            continue
+    return found
