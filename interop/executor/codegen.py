@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import threading
 from dataclasses import dataclass
 from functools import lru_cache
@@ -40,7 +41,9 @@ def _initialize() -> None:
 
 @lru_cache(maxsize=1)
 def host() -> Target:
-    """The machine that this process runs on."""
+    """The machine that this process runs on; :class:`UnsupportedError` when that is no x86-64."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        raise UnsupportedError(f"the CPU device needs an x86-64 processor, this machine is {platform.machine()}")
     with lock:
         _initialize()
         return Target(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
