@@ -120,7 +120,9 @@ def test_the_environment_variable_is_checked(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_missing_driver_says_what_to_do() -> None:
     if any(d.kind == "cuda" for d in io.devices()):
         pytest.skip("this machine has a GPU")
-    with pytest.raises(io.DeviceError, match=r"no CUDA device can be used: .*NumPy arrays, which run on the CPU device"):
+    with pytest.raises(
+        io.DeviceError, match=r"no CUDA device can be used: .*NumPy arrays, which run on the CPU device"
+    ):
         io.device("cuda")
 
 
