@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import abi
@@ -55,13 +56,14 @@ def load_cuda(
     text, file = read_text(source, name, "__global__")
     if isinstance(instances, str):
         raise TypeError(f"instances is a list: instances=[{instances!r}]")
-    return _Loader(make_source(text, file, options, include_paths, defines, std, arch)).load(instances)
+    folder = "" if _is_text(source, "__global__") else str(Path(source).resolve().parent)
+    return _Loader(make_source(text, file, options, include_paths, defines, std, arch, folder)).load(instances)
 
 
 def read_text(source: str | os.PathLike[str], name: str | None, mark: str) -> tuple[str, str]:
     """Text and name of `source`: a string with a newline or `mark` in it is text, anything else a path."""
-    if isinstance(source, str) and ("\n" in source or mark in source):
-        return source, name or "<source>"
+    if _is_text(source, mark):
+        return str(source), name or "<source>"
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"a source is text or a path, not {type(source).__name__}")
     path = Path(source)
@@ -76,6 +78,10 @@ def read_text(source: str | os.PathLike[str], name: str | None, mark: str) -> tu
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise abi.ImageError(f"{path}: line {line} is not UTF-8 text") from None
+
+
+def _is_text(source: object, mark: str) -> bool:
+    return isinstance(source, str) and ("\n" in source or mark in source)
 
 
 class _Loader:
@@ -141,7 +147,7 @@ def _ask_types(source: Source, questions: Mapping[str, str]) -> dict[str, Sequen
     if not questions:
         return {}
     text = f"{source.text}\ntemplate <class F> __global__ void {_PROBE}() {{}}\n"
-    probe = Source(text, source.file, source.options, source.include_paths, source.defines, source.std, source.arch)
+    probe = replace(source, text=text)
     expressions = {symbol: f"{_PROBE}<decltype(&{name})>" for symbol, name in questions.items()}
     try:
         symbols = compile_source(probe, list(expressions.values())).symbols

@@ -7,7 +7,6 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from abi import Error
@@ -19,7 +18,8 @@ _INSTALL = "pip install 'kernel-interop[cuda]'"
 
 @dataclass(frozen=True)
 class Source:
-    """Source text and everything that decides what it compiles to."""
+    """Source text and everything that decides what it compiles to. ``file`` is for messages, ``folder`` where the
+    source lies, if it is a file."""
 
     text: str
     file: str
@@ -28,6 +28,7 @@ class Source:
     defines: tuple[tuple[str, str], ...] = ()
     std: str = "c++17"
     arch: str = "sm_80"
+    folder: str = ""
 
     @property
     def is_self_contained(self) -> bool:
@@ -122,12 +123,8 @@ def _options(source: Source) -> list[str]:
 
 def include_path(source: Source) -> list[str]:
     """Where headers are looked for, in order: the caller's folders, the source's own, CUDA's."""
-    return list(dict.fromkeys([*source.include_paths, *_own_folder(source), *cuda_headers()]))
-
-
-def _own_folder(source: Source) -> list[str]:
-    folder = Path(source.file).parent
-    return [str(folder)] if folder.is_absolute() and folder.is_dir() else []
+    own = [source.folder] if source.folder else []
+    return list(dict.fromkeys([*source.include_paths, *own, *cuda_headers()]))
 
 
 def cuda_headers() -> list[str]:
@@ -170,13 +167,14 @@ def make_source(
     defines: Mapping[str, object] | None,
     std: str,
     arch: str,
+    folder: str = "",
 ) -> Source:
     """A :class:`Source` from what a caller passes; a single string where a list belongs is an error."""
     for what, value in (("options", options), ("include_paths", include_paths)):
         if isinstance(value, (str, bytes)):
             raise TypeError(f"{what} is a list: {what}=[{value!r}]")
     pairs = tuple((name, "" if value is None else _define(value)) for name, value in (defines or {}).items())
-    return Source(text, file, tuple(options), tuple(os.fspath(p) for p in include_paths), pairs, std, arch)
+    return Source(text, file, tuple(options), tuple(os.fspath(p) for p in include_paths), pairs, std, arch, folder)
 
 
 def _define(value: object) -> str:

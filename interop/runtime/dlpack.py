@@ -58,20 +58,23 @@ class _Versioned(ctypes.Structure):
     ]
 
 
-_api = ctypes.pythonapi
-_is_valid = _api.PyCapsule_IsValid
-_is_valid.restype, _is_valid.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
-_get_pointer = _api.PyCapsule_GetPointer
-_get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+# Function objects of our own: the attributes of ctypes.pythonapi are shared with every other library in the process.
+_python = ctypes.PyDLL(None)
 _Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-_new_capsule = _api.PyCapsule_New
-_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, _Destructor]
-# The destructor sees a dying object, so it handles the bare address.
-_raw = ctypes.PyDLL(None)
-_raw_is_valid = _raw["PyCapsule_IsValid"]
-_raw_is_valid.restype, _raw_is_valid.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
-_raw_get_pointer = _raw["PyCapsule_GetPointer"]
-_raw_get_pointer.restype, _raw_get_pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+
+
+def _function(name: str, result: Any, *arguments: Any) -> Any:
+    found = _python[name]
+    found.restype, found.argtypes = result, list(arguments)
+    return found
+
+
+_is_valid = _function("PyCapsule_IsValid", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_get_pointer = _function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+_new_capsule = _function("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _Destructor)
+# A destructor sees a dying object, so it handles the bare address.
+_raw_is_valid = _function("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+_raw_get_pointer = _function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 
 
 class Read(NamedTuple):

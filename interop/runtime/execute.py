@@ -34,7 +34,7 @@ from abi.rule_eval import Evaluator, Fault
 from .arrays import ArrayView, NotAnArray, view
 from .device import Device, DeviceKey, Dim3, LoadedKernel, open_device
 from .plan import ArgumentPlan, KernelPlan, Kind
-from .stream import Stream, _foreign_handle, stream_handle
+from .stream import Stream, foreign_handle, stream_handle
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ def _stream_hint(stream: Any, plan: KernelPlan) -> int | None:
         return None
     if isinstance(stream, Stream):
         return stream.handle
-    return _foreign_handle(stream, f"{plan.name}: stream")
+    return foreign_handle(stream, f"{plan.name}: stream")
 
 
 def choose_stream(

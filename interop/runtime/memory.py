@@ -218,13 +218,13 @@ class _Memory:
             weakref.finalize(self, device.free, self.address)
 
 
-def empty(shape: int | Iterable[int], dtype: Any, device: Device | str = "cpu") -> DeviceArray:
+def empty(shape: int | Iterable[int], dtype: Any, device: Device | str) -> DeviceArray:
     """A new array with undefined contents on `device`, a :class:`Device` or a name such as ``"cuda:1"``.
 
     `dtype` is one of ours (``io.f32``) or NumPy's.
 
     >>> import abi
-    >>> empty((2, 3), abi.f32).strides
+    >>> empty((2, 3), abi.f32, "cpu").strides
     (12, 4)
     """
     dims = _shape(shape)
@@ -239,7 +239,7 @@ def empty(shape: int | Iterable[int], dtype: Any, device: Device | str = "cpu") 
     return DeviceArray(target, memory.address, dims, contiguous_strides(dims), scalar, memory)
 
 
-def to_device(array: Any, device: Device | str = "cuda", stream: Any = None) -> DeviceArray:
+def to_device(array: Any, device: Device | str, stream: Any = None) -> DeviceArray:
     """A copy of `array` (NumPy's, or any array on the host or on `device`) in the memory of `device`.
 
     >>> import numpy as np

@@ -46,13 +46,14 @@ def stream_handle(value: Any, target: Device, what: str) -> int:
         if value.device.key != target.key:
             raise ArgumentTypeError(f"{what}: the stream is on {value.device.key}, and the arrays are on {target.key}")
         return value.handle
-    handle = _foreign_handle(value, what)
+    handle = foreign_handle(value, what)
     if target.kind == "cpu":
         raise ArgumentTypeError(f"{what}: a CUDA stream is given, and the arrays are on the CPU device: leave it out")
     return 0 if handle == 1 else handle
 
 
-def _foreign_handle(value: Any, what: str) -> int:
+def foreign_handle(value: Any, what: str) -> int:
+    """The handle of another library's stream, or of a bare one."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < 2**64:
             raise ArgumentTypeError(f"{what}: {value} is not a stream handle")

@@ -297,6 +297,8 @@ def test_a_file_its_includes_and_changes(tmp_path: Path) -> None:
     assert x[0] == 11
     (tmp_path / "value.h").write_text("#define VALUE 50\n")
     io.load_cuda(str(source), include_paths=[str(tmp_path / "more")]).f[1, 1](x)
+    named = io.load_cuda(source, name="nice.cu", include_paths=[tmp_path / "more"])
+    assert named.name == named.f.program().kernel.source == "nice.cu"
     assert x[0] == 56  # a changed header is seen in the same process
 
 

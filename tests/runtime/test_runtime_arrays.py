@@ -191,7 +191,7 @@ class TestDeviceArrayOnTheCpu:
         x = empty((2, 3), abi.f64, "cpu")
         assert (x.shape, x.ndim, x.size, x.nbytes, x.strides, len(x)) == ((2, 3), 2, 6, 48, (24, 8), 2)
         assert repr(x) == "<DeviceArray f64[2, 3] on cpu>"
-        assert empty(5, np.int16).shape == (5,)
+        assert empty(5, np.int16, "cpu").shape == (5,)
 
     def test_slices_share_memory(self) -> None:
         x = to_device(np.arange(10, dtype=np.int32), "cpu")
