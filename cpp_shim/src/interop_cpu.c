@@ -1,5 +1,5 @@
 /* The CPU device: launching. Blocks are handed out in chunks to the calling thread and to a pool of helpers. */
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* sched_getaffinity, pthread_getattr_np */
 #include "interop_cpu.h"
 
 #include <fenv.h>
@@ -116,6 +116,30 @@ void INTEROP_SYM(cpu_assertfail)(interop_cpu_block *block, uint32_t x, uint32_t 
                                  const char *file, uint32_t line)
 {
     INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z}, "%.300s (%.80s:%u)", message, file, line);
+}
+
+/* Where this thread's stack may end: the largest local variable of PTX and what the runtime needs lie below. */
+static uintptr_t stack_end(void)
+{
+    static _Thread_local uintptr_t end;
+    enum { RESERVE = 1 << 20 };
+    pthread_attr_t attributes;
+    void *lowest = NULL;
+    size_t bytes = 0;
+    if (end == 0 && pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        if (pthread_attr_getstack(&attributes, &lowest, &bytes) == 0)
+            end = (uintptr_t)lowest + (bytes / 2 < RESERVE ? bytes / 2 : RESERVE);
+        pthread_attr_destroy(&attributes);
+    }
+    return end;
+}
+
+void INTEROP_SYM(cpu_check_stack)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, uint32_t line)
+{
+    const char probe = 0;
+    if ((uintptr_t)&probe < stack_end())
+        INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z},
+                              "a function calls itself until the stack is full (ptx line %u)", line);
 }
 
 /* ---- a worker's memory ---- */

@@ -34,6 +34,7 @@ class Plan:
     exact_block: tuple[int, int, int] | None = None
     reachable: tuple[Function, ...] = ()
     inlined: frozenset[str] = frozenset()  # functions that are written into their callers, because they may suspend
+    recursive: frozenset[str] = frozenset()  # functions that may come to call themselves
     coroutine: bool = False
     spins: bool = False
     yields: frozenset[int] = frozenset()  # id() of branches in front of which a waiting thread lets others run
@@ -113,6 +114,18 @@ def _reachable(module: Module, kernel: Function) -> dict[str, set[str]]:
     return graph
 
 
+def _called(graph: dict[str, set[str]], name: str) -> set[str]:
+    """The functions that `name` calls, directly or not."""
+    found: set[str] = set()
+    pending = list(graph[name])
+    while pending:
+        called = pending.pop()
+        if called not in found:
+            found.add(called)
+            pending += graph[called]
+    return found
+
+
 def _suspends(instruction: Instruction) -> bool:
     if instruction.opcode in _BARRIERS:
         return True
@@ -147,6 +160,7 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: i
         (*block, *(1,) * (3 - len(block)))[:3] if block else None,  # type: ignore[arg-type]
         tuple(f for f in functions if f is not None),
         frozenset(waiting - {symbol}),
+        frozenset(name for name in graph if name in _called(graph, name)),
         coroutine,
         any(yields.values()),
         frozenset(branch for found in yields.values() for branch in found),

@@ -62,6 +62,9 @@ def _function(plan: Plan, text: ModuleText, storage: Storage, function: Function
     for variable, name in zip((*function.params, *function.results), names):
         bound[variable.name] = Memory("param", variable, name)
     builder.label("start")
+    if function.name in plan.recursive:
+        # A device has a stack of fixed size and stops the kernel at its end; here the process would be lost.
+        builder.helper("void", "check_stack", [("ptr", "%blk"), *t.thread_ids(), ("i32", str(function.line))])
     t.body(function, bound, "leave")
     builder.label("leave")
     builder.terminate("ret void")

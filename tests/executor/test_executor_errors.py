@@ -123,6 +123,32 @@ def test_recursion_with_a_barrier_is_refused() -> None:
         compile_kernel(text, "k")
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_endless_recursion_stops_the_kernel_and_not_the_process(threads: int) -> None:
+    functions = (
+        ".func (.param .u32 r) f(.param .u32 a);\n"
+        ".func (.param .u32 r) g(.param .u32 a) { .reg .u32 %a; .param .u32 x, y; ld.param.u32 %a, [a];"
+        " st.param.u32 [x], %a; call (y), f, (x); ld.param.u32 %a, [y]; add.u32 %a, %a, 1;"
+        " st.param.u32 [r], %a; ret; }\n"
+        ".func (.param .u32 r) f(.param .u32 a) { .reg .u32 %a; .reg .pred %p; .param .u32 x, y; ld.param.u32 %a, [a];"
+        " setp.eq.u32 %p, %a, 0; @%p bra END; sub.u32 %a, %a, 1; st.param.u32 [x], %a; call (y), g, (x);"
+        " ld.param.u32 %a, [y]; END: st.param.u32 [r], %a; ret; }\n"
+    )
+    body = (
+        "ld.param.u64 %rd0, [p]; ld.param.u32 %r0, [n]; .param .u32 x, y; st.param.u32 [x], %r0; call (y), f, (x);"
+        " ld.param.u32 %r0, [y]; st.global.u32 [%rd0], %r0;"
+    )
+    launched = compile_kernel(HEADER + functions + kernel(body, ".param .u64 p, .param .u32 n"), "k")
+    result = np.zeros(1, np.uint32)
+    address = pointers(result)
+    launched.launch(bytes(address) + (1000).to_bytes(4, "little"), 1, 1)
+    assert result[0] == 1000
+    with pytest.raises(ExecutionError, match=r"calls itself until the stack is full \(ptx line \d+\), block"):
+        launched.launch(bytes(address) + (2**32 - 1).to_bytes(4, "little"), 100, 1, threads=threads)
+    launched.launch(bytes(address) + (10).to_bytes(4, "little"), 1, 1)
+    assert result[0] == 10
+
+
 def test_more_lanes_are_refused_for_now() -> None:
     with pytest.raises(UnsupportedError, match="one lane at a time so far, not 32"):
         compile_kernel(HEADER + kernel("mov.u32 %r0, 1;"), "k", lanes=32)
