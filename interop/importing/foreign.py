@@ -7,7 +7,6 @@ import inspect
 import os
 import re
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -127,17 +126,15 @@ class ForeignKernel(Launchable):
         self.__doc__ = declaration.function.__doc__
         self.__module__ = declaration.function.__module__
         self.__wrapped__ = declaration.function
-        self._build_lock = threading.Lock()
 
     def _build(self) -> abi.Program:
-        with self._build_lock:
-            declaration = self.declaration
-            module = _open(declaration)
-            try:
-                image = module.kernel(declaration.symbol or self.name).program()
-            except abi.SymbolNotFound as error:
-                raise abi.SymbolNotFound(f"{declaration.location}: {error}") from None
-            return abi.Program(_describe(declaration, image), image.images)
+        declaration = self.declaration
+        module = _open(declaration)
+        try:
+            image = module.kernel(declaration.symbol or self.name).program()
+        except abi.SymbolNotFound as error:
+            raise abi.SymbolNotFound(f"{declaration.location}: {error}") from None
+        return abi.Program(_describe(declaration, image), image.images)
 
     def __repr__(self) -> str:
         return f"<foreign kernel {self.name}{inspect.signature(self.declaration.function)}>"

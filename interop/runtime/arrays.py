@@ -5,6 +5,7 @@ Nothing is copied. A view says where the elements lie and keeps alive what has t
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,20 +37,24 @@ class ArrayView:
     stream: int | None = None
     framework: str = ""
     keep: Any = None
+    _count: int | None = None
+    _contiguous: bool | None = None
 
     @property
     def count(self) -> int:
         """The number of elements."""
-        result = 1
-        for extent in self.shape:
-            result *= extent
-        return result
+        if self._count is None:
+            self._count = math.prod(self.shape)
+        return self._count
 
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements follow one another in C order; extents of one may have any stride."""
-        if 0 in self.shape:
-            return True
+        if self._contiguous is None:
+            self._contiguous = 0 in self.shape or self._follow_one_another()
+        return self._contiguous
+
+    def _follow_one_another(self) -> bool:
         expected = 1
         for extent, stride in zip(reversed(self.shape), reversed(self.strides)):
             if extent != 1:
@@ -134,7 +139,8 @@ def _from_numpy(array: Any, what: str) -> ArrayView:
         strides = _element_strides(array.strides, shape, itemsize, what)
     address = array.__array_interface__["data"][0]
     return ArrayView(
-        address, shape, strides, scalar, name, itemsize, CPU, not flags.writeable, None, "numpy", array
+        address, shape, strides, scalar, name, itemsize, CPU, not flags.writeable, None, "numpy", array, array.size,
+        True if flags.c_contiguous else None,
     )  # fmt: skip
 
 

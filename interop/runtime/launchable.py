@@ -33,7 +33,7 @@ class Launchable:
     def __init__(self, program: Callable[[], abi.Program], *, name: str | None = None) -> None:
         self._source = program
         self._given_name = name
-        self._plan_lock = threading.Lock()
+        self._plan_lock = threading.RLock()  # a source may ask for the kernel's own name
         self._planned: tuple[abi.Program, KernelPlan] | None = None
         self._loaded: dict[DeviceKey, LoadedKernel] = {}
 

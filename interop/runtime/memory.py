@@ -42,6 +42,11 @@ class DeviceArray(OwnArray):
         self.dtype = dtype
         self._strides = strides
         self._owner = owner
+        # Our own work on a GPU is queued on its legacy default stream.
+        self._view = ArrayView(
+            address, shape, strides, dtype, dtype.name, dtype.size, device.key, False,
+            0 if device.kind == "cuda" else None, "interop",
+        )  # fmt: skip
 
     # -- what it is ----------------------------------------------------------------------------------------------
 
@@ -71,13 +76,8 @@ class DeviceArray(OwnArray):
         return f"<DeviceArray {self.dtype}{list(self.shape)} on {self.device.key}>"
 
     def view(self) -> ArrayView:
-        """Where the elements lie. Our own work on a GPU is queued on its legacy default stream."""
-        stream = 0 if self.device.kind == "cuda" else None
-        dtype = self.dtype
-        return ArrayView(
-            self.address, self.shape, self._strides, dtype, dtype.name, dtype.size, self.device.key, False, stream,
-            "interop", self,
-        )  # fmt: skip
+        """Where the elements lie. It does not keep the array alive."""
+        return self._view
 
     def __getitem__(self, index: Any) -> DeviceArray:
         """A slice or an element along the first axis, without a copy."""
@@ -133,6 +133,8 @@ class DeviceArray(OwnArray):
             if other.stream is not None:
                 self.device.order_after(handle, other.stream)
             self.device.copy(self.address, other.address, self.nbytes, "in" if on_host else "within", handle)
+            if other.stream is not None:
+                self.device.order_after(other.stream, handle)  # the source may be overwritten only after it is read
         return self
 
     def _stream(self, stream: Any) -> int:
