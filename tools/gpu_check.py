@@ -74,6 +74,7 @@ def steps(out: Path) -> list[tuple[str, list[str], int]]:
         ("racecheck", [*sanitizer, "--tool", "racecheck", *sketch], 60),
         ("initcheck", [*sanitizer, "--tool", "initcheck", *sketch], 60),
         ("synccheck", [*sanitizer, "--tool", "synccheck", *sketch], 60),
+        ("selftest", [*sanitizer, "--tool", "memcheck", str(photo / "build" / "photo" / "photo_selftest"), "cuda"], 60),
     ]  # fmt: skip
 
 
