@@ -134,12 +134,19 @@ static uintptr_t stack_end(void)
     return end;
 }
 
-void INTEROP_SYM(cpu_check_stack)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, uint32_t line)
+/* Returns `bytes`, so that the compiler takes the size from here and allocates nothing before the check. */
+uint64_t INTEROP_SYM(cpu_check_stack)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, uint32_t line,
+                                      uint64_t bytes)
 {
     const char probe = 0;
-    if ((uintptr_t)&probe < stack_end())
+    const uintptr_t here = (uintptr_t)&probe, end = stack_end();
+    if (here >= end && here - end >= bytes)
+        return bytes;
+    if (bytes > 0)
         INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z},
-                              "a function calls itself until the stack is full (ptx line %u)", line);
+                              "the stack has no room for %llu bytes (ptx line %u)", (unsigned long long)bytes, line);
+    INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z},
+                          "a function calls itself until the stack is full (ptx line %u)", line);
 }
 
 /* ---- a worker's memory ---- */

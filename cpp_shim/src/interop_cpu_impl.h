@@ -139,7 +139,8 @@ double INTEROP_SYM(cpu_seconds)(void);
 /* Called by emitted code. X(return type, name, parameters) */
 #define INTEROP_CPU_HELPERS(X)                                                                                         \
     X(void, cpu_trap, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line))                  \
-    X(void, cpu_check_stack, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line))           \
+    X(uint64_t, cpu_check_stack,                                                                                       \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, uint64_t bytes))                  \
     X(void, cpu_assertfail,                                                                                            \
       (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, const char *message, const char *file,           \
        uint32_t line))                                                                                                 \

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from abi import SymbolNotFound
+from abi import SymbolNotFound, UnsupportedError
 from interop.ptx import Function, Instruction, Module, Variable, ast
 
 from .spin import yielding_branches
@@ -134,6 +134,8 @@ def _suspends(instruction: Instruction) -> bool:
 
 def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: int = 1) -> Plan:
     """Looks at everything that the kernel reaches."""
+    if module.address_size != 64:
+        raise UnsupportedError(f"the PTX has addresses of {module.address_size} bits; the CPU device takes 64")
     kernel = find_kernel(module, symbol)
     graph = _reachable(module, kernel)
     functions = [module.function(name) if name != symbol else kernel for name in graph]

@@ -68,6 +68,8 @@ def call(t: Translator, i: Instruction, m: Modifiers) -> None:
 
 
 def _call_function(t: Translator, i: Instruction, parts: _Call, function: Function) -> None:
+    if function.is_entry:
+        raise unsupported(i, f"{function.name} is a kernel, and a kernel is launched, not called")
     if len(parts.arguments) != len(function.params) or len(parts.results) != len(function.results):
         raise malformed(i, f"{function.name} takes {len(function.params)} and returns {len(function.results)} values")
     bound: dict[str, Memory] = {}

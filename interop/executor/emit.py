@@ -64,14 +64,17 @@ def _function(plan: Plan, text: ModuleText, storage: Storage, function: Function
     builder.label("start")
     if function.name in plan.recursive:
         # A device has a stack of fixed size and stops the kernel at its end; here the process would be lost.
-        builder.helper("void", "check_stack", [("ptr", "%blk"), *t.thread_ids(), ("i32", str(function.line))])
+        t.check_stack(function.line, "0")
     t.body(function, bound, "leave")
     builder.label("leave")
     builder.terminate("ret void")
     arguments = "".join(f", ptr {name}" for name in names)
+    # A call at the end would become a jump, and endless recursion a loop that nothing stops.
+    calls = ' "disable-tail-calls"="true"' if function.name in plan.recursive else ""
+    name = f'@"func.{plan.function.name}.{function.name}"'
     return "\n".join(
         [
-            f'define internal void @"func.{plan.function.name}.{function.name}"({_BLOCK}, {_THREAD}{arguments}) #0 {{',
+            f"define internal void {name}({_BLOCK}, {_THREAD}{arguments}) #0{calls} {{",
             "entry:",
             *builder.entry,
             "  br label %start",

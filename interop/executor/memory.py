@@ -187,6 +187,9 @@ def copy(t: Translator, i: Instruction, m: Modifiers) -> None:
     b.call("void", "llvm.memcpy.p0.p0.i64", [("ptr", target), ("ptr", source), ("i64", length), ("i1", "false")])
 
 
+_MAX_ALIGNMENT = 4096
+
+
 @TABLE("alloca")
 def alloca(t: Translator, i: Instruction, m: Modifiers) -> None:
     """Memory of a size known at run time; not where the thread may be suspended."""
@@ -195,6 +198,9 @@ def alloca(t: Translator, i: Instruction, m: Modifiers) -> None:
         raise unsupported(i, "in a kernel with barriers or warp operations")
     size = t.b.resize(t.read(t.operand(1), type_), vector(type_), "i64")
     align = t.operand(2).value if len(i.operands) > 2 and isinstance(t.operand(2), ast.Integer) else 8  # type: ignore[union-attr]
+    if align & (align - 1) or not 1 <= align <= _MAX_ALIGNMENT:
+        raise malformed(i, f"an alignment is a power of two up to {_MAX_ALIGNMENT}")
+    size = t.check_stack(i.line, size)
     pointer = t.b.value(f"alloca i8, i64 {size}, align {align}")
     t.write(t.operand(0), "u64", t.b.value(f"ptrtoint ptr {pointer} to i64"))
 

@@ -291,6 +291,11 @@ class Translator:
         b.terminate(f"switch i8 {state}, label %suspend [i8 0, label %{on} i8 1, label %cleanup]")
         b.label(on)
 
+    def check_stack(self, line: int, size: str) -> str:
+        """Stops the kernel if the stack has no room for `size` more bytes, and what every function needs."""
+        arguments = [("ptr", "%blk"), *self.thread_ids(), ("i32", str(line)), ("i64", size)]
+        return self.b.helper("i64", "check_stack", arguments)
+
     def thread_ids(self) -> list[tuple[str, str]]:
         """The thread's index in the block, as arguments of a call."""
         return [("i32", "%tid.x"), ("i32", "%tid.y"), ("i32", "%tid.z")]

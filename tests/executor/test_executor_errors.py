@@ -149,6 +149,36 @@ def test_endless_recursion_stops_the_kernel_and_not_the_process(threads: int) ->
     assert result[0] == 10
 
 
+def test_endless_recursion_at_the_end_of_a_function_is_no_loop() -> None:
+    text = HEADER + ".func f(.param .u32 a) { call f, (a); ret; }\n" + kernel("call f, (1);")
+    with pytest.raises(ExecutionError, match="calls itself until the stack is full"):
+        compile_kernel(text, "k").launch(b"", 1, 1)
+
+
+def test_memory_from_the_stack_that_does_not_fit_stops_the_kernel() -> None:
+    body = "ld.param.u64 %rd1, [n];\nalloca.u64 %rd0, %rd1; ld.param.u64 %rd2, [p]; st.global.u64 [%rd2], %rd1;"
+    launched = compile_kernel(HEADER + kernel(body, ".param .u64 p, .param .u64 n"), "k")
+    result = np.zeros(1, np.uint64)
+    for size in (99999999999, 2**64 - 1, 2**63):
+        with pytest.raises(ExecutionError, match=rf"no room for {size} bytes \(ptx line 6\), block"):
+            launched.launch(bytes(pointers(result)) + size.to_bytes(8, "little"), 1, 4)
+    launched.launch(bytes(pointers(result)) + (4096).to_bytes(8, "little"), 1, 4)
+    assert result[0] == 4096
+    constant = compile_kernel(HEADER + kernel("alloca.u64 %rd0, 99999999999; st.local.u32 [%rd0], 1;"), "k")
+    with pytest.raises(ExecutionError, match="no room for 99999999999 bytes"):
+        constant.launch(b"", 1, 4)
+
+
+def test_a_kernel_is_not_called() -> None:
+    with pytest.raises(UnsupportedError, match="k is a kernel, and a kernel is launched, not called"):
+        compile_kernel(HEADER + kernel("call k, ();"), "k")
+
+
+def test_addresses_of_32_bits_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="addresses of 32 bits"):
+        compile_kernel(HEADER.replace("address_size 64", "address_size 32") + kernel(""), "k")
+
+
 def test_more_lanes_are_refused_for_now() -> None:
     with pytest.raises(UnsupportedError, match="one lane at a time so far, not 32"):
         compile_kernel(HEADER + kernel("mov.u32 %r0, 1;"), "k", lanes=32)
