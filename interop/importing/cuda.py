@@ -66,6 +66,8 @@ def read_text(source: str | os.PathLike[str], name: str | None, mark: str) -> tu
         return str(source), name or "<source>"
     if not isinstance(source, (str, os.PathLike)):
         raise TypeError(f"a source is text or a path, not {type(source).__name__}")
+    if not str(source):
+        raise abi.Error("the source is empty: pass a path or source text")
     path = Path(source)
     try:
         data = path.read_bytes()

@@ -127,3 +127,10 @@ def test_broken_ptx_is_an_image_error(text: str, words: str) -> None:
 def test_unknown_kernels_list_readable_names() -> None:
     with pytest.raises(io.SymbolNotFound, match=r"no kernel 'blurr'; it has: ns::blur"):
         _ = io.load_ptx(SHAPES).blurr
+
+
+def test_empty_text_is_no_path() -> None:
+    with pytest.raises(io.Error, match="the source is empty"):
+        io.load_ptx("")
+    with pytest.raises(io.Error, match="the source is empty"):
+        io.load_cuda("")
