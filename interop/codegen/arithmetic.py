@@ -61,6 +61,8 @@ class Arithmetic:
             kind = llvm_type(f32) if source.bits == 16 else have
             word = "fptosi" if target.kind == "int" else "fptoui"
             return self.call(f"llvm.{word}.sat.{want}.{'f32' if kind == 'float' else 'f64'}", want, [(kind, wide)])
+        if target == bf16 and source.bits > 16:
+            return self._wide_integer_to_bf16(text, source)
         if target.kind == "float":
             return assign(f"{'sitofp' if source.kind == 'int' else 'uitofp'} {have} {text} to {want}")
         if source.kind != "bool" and target.bits == source.bits:
@@ -68,6 +70,24 @@ class Arithmetic:
         if source.kind != "bool" and target.bits < source.bits:
             return assign(f"trunc {have} {text} to {want}")
         return assign(f"{'sext' if source.kind == 'int' else 'zext'} {have} {text} to {want}")
+
+    def _wide_integer_to_bf16(self, text: str, source: Scalar) -> str:
+        """LLVM goes through f32, which rounds twice. f64 holds 32 bits exactly, and 53 of 64 with the rest gathered in
+        the last of them (rounding to odd), after which rounding to bf16 gives what rounding once would have given."""
+        name, assign = llvm_type(source), self.blocks.assign
+        if source.bits == 64:
+            kept = assign(f"and i64 {text}, {~0x7FF}")
+            lost = assign(f"and i64 {text}, {0x7FF}")
+            inexact = assign(f"icmp ne i64 {lost}, 0")
+            sticky = assign(f"select i1 {inexact}, i64 {0x800}, i64 0")
+            odd = assign(f"or i64 {kept}, {sticky}")
+            shifted = assign(f"add i64 {text}, {2**53 if source.kind == 'int' else 0}")
+            small = assign(f"icmp ult i64 {shifted}, {2**54 if source.kind == 'int' else 2**53}")
+            text = assign(f"select i1 {small}, i64 {text}, i64 {odd}")
+        wide = assign(f"{'sitofp' if source.kind == 'int' else 'uitofp'} {name} {text} to double")
+        # Without the fence LLVM would fold the two conversions into the one that rounds twice.
+        fenced = self.call("llvm.arithmetic.fence.f64", "double", [("double", wide)])
+        return assign(f"fptrunc double {fenced} to bfloat")
 
     def _wide(self, text: str, type_: Scalar) -> tuple[str, Scalar]:
         """A 16-bit float as f32: arithmetic on those is done in f32 and rounded."""

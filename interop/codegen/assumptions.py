@@ -73,7 +73,7 @@ class _Printer:
         if isinstance(node, ast.Not):
             return self._assign(f"xor i1 {self.condition(node.operand)}, true")
         if isinstance(node, ast.Logic):
-            # A select and no `or`: where the left side decides, the right one may overflow, and its poison must not count.
+            # A select and no `or`: where the left side decides, the right may overflow, and its poison must not count.
             left, right = self.condition(node.left), self.condition(node.right)
             sides = f"i1 {right}, i1 false" if node.op == "and" else f"i1 true, i1 {right}"
             return self._assign(f"select i1 {left}, {sides}")

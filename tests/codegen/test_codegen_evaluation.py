@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import interop as io
 from interop import simt
@@ -74,3 +75,40 @@ def test_shifts_of_64_bits_see_all_bits_of_the_amount() -> None:
         assert int(left.view(np.uint64)[n]) == (value << few) % 2**64
         assert right[n] == value >> few
         assert logical[n] == (value % 2**64) >> few
+
+
+def _to_bf16_kernel(source: object) -> io.Launchable:
+    @simt.kernel(block=128, grid="ceil_div(len(y), block.x)", requires=["len(x) == len(y)"])
+    def to_bf16(x: io.Slice[source], y: io.DisjointSlice[io.bf16]) -> None:  # type: ignore[valid-type]
+        i = simt.global_index()
+        if i < len(y):
+            y[i] = io.bf16(x[i])
+
+    return to_bf16
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.uint32, np.int64, np.uint64])
+def test_integers_round_to_bf16_once(dtype: type) -> None:
+    """The halfway cases and their neighbours in every binade, and random numbers, against exact rational rounding."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    info = np.iinfo(dtype)
+    numbers = {0, 1, info.min, info.max, info.max - 1, 16842753}
+    for exponent in range(9, info.bits):
+        halfway = (2 * 0x80 + 1) << (exponent - 8)
+        numbers |= {sign * (halfway + near) for near in (-1, 0, 1) for sign in (1, -1)}
+    random = np.random.default_rng().integers(info.min, info.max, 500, dtype=dtype, endpoint=True)
+    x = np.array(sorted(n for n in numbers if info.min <= n <= info.max), dtype=dtype)
+    x = np.concatenate([x, random])
+    y = np.full(len(x), np.nan, dtype=ml_dtypes.bfloat16)
+    kernel = _to_bf16_kernel(getattr(io, f"{'i' if info.min else 'u'}{info.bits}"))
+    kernel(x, y)
+    expected = [_nearest_bf16(int(n)) for n in x]
+    assert [int(v) for v in y.astype(np.float64)] == expected
+
+
+def _nearest_bf16(n: int) -> int:
+    """`n` at 8 significant bits, ties to even, in integers."""
+    shift = max(abs(n).bit_length() - 8, 0)
+    kept, lost, half = abs(n) >> shift, abs(n) & ((1 << shift) - 1), (1 << shift) >> 1
+    kept += lost > half or (shift > 0 and lost == half and kept & 1)
+    return (kept << shift) * (1 if n >= 0 else -1)
