@@ -42,6 +42,7 @@ class _ModuleParser:
         self._target: tuple[str, ...] = ()
         self._address_size = 64
         self._functions: list[ast.Function] = []
+        self._defined: set[str] = set()
         self._variables: list[ast.Variable] = []
         self._files: list[tuple[int, str]] = []
 
@@ -135,6 +136,7 @@ class _ModuleParser:
                 lexer.next()
             lexer.expect(")")
         results = parse_parameters(lexer) if not is_entry else ()
+        position = lexer.token.position
         name = lexer.expect_kind("word", "a function's name").text
         params = parse_parameters(lexer)
         directives: list[tuple[str, tuple[int, ...]]] = []
@@ -149,6 +151,9 @@ class _ModuleParser:
                     lexer.next()
                 lexer.expect(";")
             elif lexer.token.kind == "{":
+                if name in self._defined:
+                    raise lexer.error(f"{name} is defined a second time", position)
+                self._defined.add(name)
                 body = _lazy_body(self._text, *lexer.skip_braces())
                 break
             elif lexer.accept(";"):

@@ -255,3 +255,13 @@ def test_other_spellings() -> None:
 def test_parse_wants_text() -> None:
     with pytest.raises(TypeError, match="PTX is text, not bytes"):
         ptx.parse(b".version 8.0")  # type: ignore[arg-type]
+
+
+def test_a_second_definition_of_a_name_is_an_error_and_a_declaration_before_it_is_not() -> None:
+    header = ".version 8.0\n.target sm_80\n.address_size 64\n"
+    declared = header + ".visible .func f();\n.visible .func f() { ret; }\n"
+    assert ptx.parse(declared).function("f").parse_body is not None  # type: ignore[union-attr]
+    twice = header + ".visible .entry k() { ret; }\n.visible .entry k() { exit; }\n"
+    with pytest.raises(PtxSyntaxError, match="k is defined a second time") as caught:
+        ptx.parse(twice)
+    assert caught.value.line == 5
