@@ -16,6 +16,23 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        import interop
+
+        typer.echo(interop.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Kernels written once, called from Python, C and C++."""
+
+
 @app.command()
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
@@ -33,19 +50,30 @@ def doctor(
 def inspect(
     path: Annotated[Path, typer.Argument(help="A .cu, .ptx or .py file, or a bundle (folder or bundle.kabi.json).")],
 ) -> None:
-    """Show each kernel's signature in C and Python, its contract and its parameter layout."""
-    from .inspect import inspect_path
+    """Show each kernel's signature in C and Python, its contract and its parameter layout.
 
-    typer.echo(inspect_path(path))
+    A .py file is run to find its kernels, as an import would run it.
+    """
+    from .inspect import reports
+
+    for number, report in enumerate(reports(path)):
+        typer.echo(f"\n{report}" if number else report)
 
 
 @app.command()
 def config(
-    cmakedir: Annotated[bool, typer.Option("--cmakedir", help="The folder of the CMake files.")] = False,
-    includedir: Annotated[bool, typer.Option("--includedir", help="The folder of the C and C++ headers.")] = False,
+    cmakedir: Annotated[
+        bool, typer.Option("--cmakedir", help="For -Dinterop_DIR=…: find_package(interop) gives interop::headers.")
+    ] = False,
+    includedir: Annotated[
+        bool, typer.Option("--includedir", help="The folder of the headers that all exported folders share.")
+    ] = False,
     version: Annotated[bool, typer.Option("--version", help="The version of this package.")] = False,
 ) -> None:
-    """Print where the files that C and C++ builds need are."""
+    """Print where this package keeps the C and C++ headers and the CMake package for them.
+
+    An exported folder has copies of its own and needs neither.
+    """
     import interop
 
     from ..exporting.shim import shim_path

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import runpy
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from abi import Error, Kernel, UnsupportedError
 from abi import bundle as bundles
 from abi.show import c_signature, contract_lines, layout_table, python_signature
 
 
-def inspect_path(path: Path) -> str:
-    """The report for a `.cu`, `.ptx` or `.py` file or a bundle; :class:`abi.Error` when it cannot be read."""
+def reports(path: Path) -> Iterator[str]:
+    """One report a kernel of a `.cu`, `.ptx` or `.py` file or a bundle; :class:`abi.Error` when it cannot be read."""
     if not path.exists():
         raise Error(f"{path}: no such file or folder")
-    if path.is_dir() or path.suffix == ".json":
-        kernels: Iterable[Kernel] = bundles.read(path).kernels
-    elif path.suffix == ".ptx":
-        from ..importing import load_ptx
-
-        kernels = [kernel.program().kernel for kernel in load_ptx(path).kernels.values()]
-    elif path.suffix in (".cu", ".cuh"):
-        from ..importing import load_cuda
-
-        kernels = [kernel.program().kernel for kernel in load_cuda(path).kernels.values()]
-    elif path.suffix == ".py":
-        kernels = _python_kernels(path)
-    else:
-        raise UnsupportedError(
-            f"{path}: interop inspect reads .cu, .ptx and .py files and bundles, not '{path.suffix}'"
-        )
-    reports = [describe(kernel) for kernel in kernels]
-    return "\n\n".join(reports) if reports else f"{path}: no kernels"
+    count = 0
+    for count, kernel in enumerate(_kernels(path), 1):  # noqa: B007
+        yield describe(kernel)
+    if not count:
+        raise Error(f"{path}: there are no kernels in it")
 
 
 def describe(kernel: Kernel) -> str:
@@ -49,9 +37,39 @@ def describe(kernel: Kernel) -> str:
     return "\n".join(lines)
 
 
-def _python_kernels(path: Path) -> list[Kernel]:
-    """Runs the file as a module (not as ``__main__``) and collects the kernels that it defines."""
+def _kernels(path: Path) -> Iterable[Kernel]:
+    if path.is_dir() or path.suffix == ".json":
+        return bundles.read(path).kernels
+    if path.suffix == ".ptx":
+        from ..importing import load_ptx
+
+        return (kernel.program().kernel for kernel in load_ptx(path).kernels.values())
+    if path.suffix in (".cu", ".cuh"):
+        from ..importing import load_cuda
+
+        return (kernel.program().kernel for kernel in load_cuda(path).kernels.values())
+    if path.suffix == ".py":
+        return _python_kernels(path)
+    raise UnsupportedError(f"{path}: interop inspect reads .cu, .ptx and .py files and bundles, not '{path.suffix}'")
+
+
+def _python_kernels(path: Path) -> Iterator[Kernel]:
+    """Runs the file as a module (not as ``__main__``) and gives the kernels that it defines.
+
+    When the file fails half way, the kernels defined until then still come, and then the error.
+    """
     from ..runtime import Launchable
 
-    namespace = runpy.run_path(str(path), run_name="__interop_inspect__")
-    return [value.program().kernel for value in namespace.values() if isinstance(value, Launchable)]
+    namespace: dict[str, Any] = {"__name__": path.stem, "__file__": str(path), "__builtins__": __builtins__}
+    sys.path.insert(0, str(path.resolve().parent))
+    failure: BaseException | None = None
+    try:
+        exec(compile(path.read_bytes(), str(path), "exec"), namespace)
+    except (Exception, SystemExit) as error:
+        # The file is the user's program: whatever stops it, what it defined before is still worth showing.
+        failure = error
+    for value in list(namespace.values()):
+        if isinstance(value, Launchable):
+            yield value.program().kernel
+    if failure is not None:
+        raise Error(f"{path} stopped with {type(failure).__name__}: {failure}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -104,3 +105,52 @@ def test_config_without_a_question_says_what_to_ask() -> None:
     done = interop("config")
     assert done.returncode == 2
     assert "--includedir" in done.stderr
+
+
+def test_inspect_shows_what_a_file_defined_before_it_failed(tmp_path: Path) -> None:
+    source = tmp_path / "half.py"
+    source.write_text(
+        "import interop as io\nfrom interop import simt\n"
+        "@simt.kernel(block=64, grid='ceil_div(len(y), block.x)')\n"
+        "def fill(y: io.DisjointSlice[io.f32], a: io.f32):\n"
+        "    i = simt.global_index()\n    if i < len(y):\n        y[i] = a\n"
+        "raise ValueError('half way')\n"
+    )
+    done = interop("inspect", source)
+    assert done.returncode == 1
+    assert "fill" in done.stdout
+    assert "half.py stopped with ValueError: half way" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_inspect_of_a_file_without_kernels_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("x = 1\n")
+    done = interop("inspect", tmp_path / "empty.py")
+    assert done.returncode == 1
+    assert "there are no kernels in it" in done.stderr
+
+
+def test_version() -> None:
+    import interop as package
+
+    assert interop("--version").stdout.strip() == package.__version__
+
+
+def test_shared_headers_are_a_cmake_package(tmp_path: Path) -> None:
+    cmake = shutil.which("cmake", path=str(Path(sys.executable).parent)) or shutil.which("cmake")
+    if not cmake:
+        pytest.skip("needs cmake")
+    folder = interop("config", "--cmakedir").stdout.strip()
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.18)\nproject(app CXX)\nfind_package(interop REQUIRED)\n"
+        "add_executable(app main.cpp)\ntarget_compile_features(app PRIVATE cxx_std_17)\n"
+        "target_link_libraries(app PRIVATE interop::headers)\n"
+    )
+    (tmp_path / "main.cpp").write_text(
+        "#include <interop/interop.hpp>\n#include <vector>\n"
+        "static std::size_t count(interop::span<const float> x) { return x.size(); }\n"
+        "int main() { return count(std::vector<float>(3)) == 3 ? 0 : 1; }\n"
+    )
+    for command in ([cmake, "-B", "build", f"-Dinterop_DIR={folder}"], [cmake, "--build", "build"], ["build/app"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+        assert done.returncode == 0, done.stdout + done.stderr
