@@ -77,7 +77,7 @@ LAUNCH = Record(
     (
         Field("block", BLOCK, "The rule for a block's threads."),
         Field("grid", Sequence(_RULE, 3), "A rule for each axis (x, y, z); empty when the caller gives the grid."),
-        Field("shared", _RULE, "The rule for the bytes of dynamic shared memory."),
+        Field("shared", _RULE, "The rule for the bytes of dynamic shared memory; empty when the caller gives them."),
         Field("min_cc", _CAPABILITY, "The lowest compute capability, as [major, minor]."),
     ),
     "How grid, block and shared memory follow from the arguments.",

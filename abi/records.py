@@ -105,7 +105,8 @@ class Launch:
     """How grid, block and shared memory follow from the arguments.
 
     ``grid`` has one to three rules in CUDA's order (x, y, z), or is empty: then a caller must give the grid.
-    ``shared`` is a rule for the bytes of dynamic shared memory. ``min_cc`` is the lowest compute capability, as (8, 0).
+    ``shared`` is a rule for the bytes of dynamic shared memory, or is empty: the kernel uses some, and a caller must
+    say how much. ``min_cc`` is the lowest compute capability, as (8, 0).
     """
 
     block: Block = Block()

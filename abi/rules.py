@@ -50,6 +50,9 @@ __all__ = [
     "evaluate_shared",
     "is_array",
     "mentions_length",
+    "no_block_message",
+    "no_grid_message",
+    "no_shared_message",
     "parse",
     "rules_of",
     "split_grid",
@@ -157,12 +160,13 @@ def split_grid(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class KernelRules:
-    """All rules of a kernel, parsed and type-checked. ``kernel`` is its name."""
+    """All rules of a kernel, parsed and type-checked. ``kernel`` is its name. No grid rules, or None for shared memory:
+    the caller gives it."""
 
     kernel: str
     requires: tuple[tuple[Requirement, Rule], ...]
     grid: tuple[Rule, ...]
-    shared: Rule
+    shared: Rule | None
     fills: tuple[tuple[Param, Rule], ...]
 
 
@@ -179,7 +183,9 @@ def rules_of(kernel: Kernel) -> KernelRules:
             _typed_rule(kernel, f"grid.{axis}", text, kernel.params, False, ("grid",))
             for axis, text in zip("xyz", kernel.launch.grid)
         ),
-        _typed_rule(kernel, "shared", kernel.launch.shared, kernel.params, False),
+        _typed_rule(kernel, "shared", kernel.launch.shared, kernel.params, False)
+        if kernel.launch.shared.strip()
+        else None,
         tuple(
             (p, _typed_rule(kernel, f"fill of {p.name}", p.fill, visible, _fill_is_boolean(kernel, p), ("grid",)))
             for p in kernel.params
@@ -232,7 +238,8 @@ def with_implied(kernel: Kernel) -> Kernel:
 def mentions_length(kernel: Kernel, name: str) -> bool:
     """Whether some rule of `kernel` reads ``len(name)``. Typed hosts pass such a pointer as a slice."""
     rules = rules_of(kernel)
-    every = [r for _, r in rules.requires] + [*rules.grid, rules.shared] + [r for _, r in rules.fills]
+    every = [r for _, r in rules.requires] + [*rules.grid] + [r for _, r in rules.fills]
+    every += [rules.shared] if rules.shared else []
     return any(isinstance(leaf, ast.Len) and leaf.name == name for rule in every for leaf in rule.leaves())
 
 
@@ -278,6 +285,25 @@ def derived_message(kernel_name: str, what: str, rule: str, problem: str, values
     return _join(before, values, after, ": ")
 
 
+def no_block_message(kernel_name: str) -> str:
+    """The one text for a launch without a block of a kernel whose description has no rule for it."""
+    return f"{kernel_name}: its description has no block rule, so the call must give a block"
+
+
+def no_grid_message(kernel_name: str) -> str:
+    """The one text for a launch without a grid of a kernel whose description has no rule for it."""
+    return f"{kernel_name}: its description has no grid rule, so the call must give a grid"
+
+
+def no_shared_message(kernel_name: str) -> str:
+    """The one text for a launch without dynamic shared memory of a kernel that uses it and has no rule for it.
+
+    >>> no_shared_message("blur")
+    'blur: its description has no rule for dynamic shared memory, so the call must give it'
+    """
+    return f"{kernel_name}: its description has no rule for dynamic shared memory, so the call must give it"
+
+
 def _join(before: str, values: Mapping[str, int], after: str, separator: str) -> str:
     if values:
         return before + format_values(values) + after
@@ -310,7 +336,10 @@ def evaluate_grid(kernel: Kernel, env: Environment) -> tuple[int, int, int]:
 
 
 def evaluate_shared(kernel: Kernel, env: Environment) -> int:
-    """The bytes of dynamic shared memory that follow from the arguments and the launch configuration."""
+    """The bytes of dynamic shared memory that follow from the arguments and the launch configuration.
+
+    :class:`ArgumentTypeError` where the kernel has no rule for them, so that only a caller can say.
+    """
     rules = rules_of(kernel)
     return _shared(rules, _bound(rules, env))
 
@@ -387,7 +416,7 @@ def _require(rules: KernelRules, env: Environment) -> None:
 
 def _grid(rules: KernelRules, env: Environment) -> tuple[int, int, int]:
     if not rules.grid:
-        raise ArgumentTypeError(f"{rules.kernel}: its description has no grid rule, so the call must give a grid")
+        raise ArgumentTypeError(no_grid_message(rules.kernel))
     axes = [
         _derive(rules, f"grid.{axis}", rule, env, (0, INT64_MAX), "is negative")
         for axis, rule in zip("xyz", rules.grid)
@@ -397,6 +426,8 @@ def _grid(rules: KernelRules, env: Environment) -> tuple[int, int, int]:
 
 
 def _shared(rules: KernelRules, env: Environment) -> int:
+    if rules.shared is None:
+        raise ArgumentTypeError(no_shared_message(rules.kernel))
     return _derive(rules, "shared", rules.shared, env, (0, INT64_MAX), "is negative")
 
 
@@ -417,7 +448,7 @@ def default_block(kernel: Kernel) -> tuple[int, int, int]:
     """The block of a call that gives none: the exact one, the bound, or the multiple."""
     block = kernel.launch.block
     if block.kind is BlockKind.ANY:
-        raise ArgumentTypeError(f"{kernel.name}: its description has no block rule, so the call must give a block")
+        raise ArgumentTypeError(no_block_message(kernel.name))
     return block.dims
 
 

@@ -94,7 +94,7 @@ def contract_lines(kernel: Kernel) -> list[str]:
     else:
         lines.append("grid      given by the caller")
     if launch.shared.strip() != "0":
-        lines.append(f"shared    {launch.shared} bytes")
+        lines.append(f"shared    {launch.shared} bytes" if launch.shared.strip() else "shared    given by the caller")
     lines.append(f"needs     compute capability {launch.min_cc[0]}.{launch.min_cc[1]}")
     lines += [f"fills     {p.name} = {p.fill}" for p in kernel.params if p.hidden]
     for requirement in kernel.requires:

@@ -212,6 +212,7 @@ def test_the_description_hash_covers_the_contract_and_nothing_else() -> None:
         replace(SAXPY, symbol="s"),
         replace(SAXPY, requires=SAXPY.requires[1:]),
         replace(SAXPY, launch=replace(SAXPY.launch, shared="0")),
+        replace(SAXPY, launch=replace(SAXPY.launch, shared="")),
         replace(SAXPY, params=assign_slots([Param("x", Slice(f32))])),
         replace(SAXPY, params=(replace(SAXPY.params[0], access=Access.OUT), *SAXPY.params[1:])),
     ]

@@ -15,6 +15,7 @@ from abi import (
     STATUS_TEXT,
     AbiMismatch,
     Access,
+    ArgumentTypeError,
     ArrayValue,
     Block,
     BlockKind,
@@ -35,8 +36,10 @@ from abi import (
     check_requirements,
     evaluate_fills,
     evaluate_grid,
+    evaluate_shared,
     f32,
     packing,
+    resolve_launch,
     u32,
     u64,
     verify,
@@ -90,7 +93,7 @@ def test_every_field_is_documented(record: Record[object]) -> None:
 
 
 def raised(function: object, *arguments: object) -> str:
-    with pytest.raises((ContractError, AbiMismatch)) as caught:
+    with pytest.raises((ArgumentTypeError, ContractError, AbiMismatch)) as caught:
         function(*arguments)  # type: ignore[operator]
     return str(caught.value)
 
@@ -164,3 +167,13 @@ def test_public_names_are_listed_and_exist() -> None:
     assert len(abi.__all__) == len(set(abi.__all__))
     for name in abi.__all__:
         assert hasattr(abi, name), name
+
+
+def test_what_the_call_has_to_give() -> None:
+    kernel = Kernel("saxpy", "saxpy", "python", (), Launch(shared=""))
+    produced = [
+        raised(resolve_launch, kernel, {}),
+        raised(evaluate_grid, kernel, Environment({})),
+        raised(evaluate_shared, kernel, Environment({})),
+    ]
+    assert "\n".join(produced) + "\n" == block_after("not given")

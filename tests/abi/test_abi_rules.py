@@ -49,6 +49,7 @@ from abi.rules import (
     evaluate_grid,
     evaluate_shared,
     mentions_length,
+    no_shared_message,
     parse,
     resolve_launch,
     rules_of,
@@ -398,6 +399,22 @@ def test_derived_values_out_of_range() -> None:
 def test_a_kernel_without_a_grid_rule_says_so() -> None:
     with pytest.raises(ArgumentTypeError, match="the call must give a grid"):
         evaluate_grid(kernel(launch=Launch()), environment())
+
+
+def test_shared_memory_without_a_rule_is_the_callers() -> None:
+    unknown = kernel(launch=Launch(grid=("1",), shared=" "))
+    assert rules_of(unknown).shared is None
+    assert not mentions_length(kernel(requires=(), launch=Launch(shared="")), "x")
+    arguments = environment().arguments
+    with pytest.raises(ArgumentTypeError) as caught:
+        resolve_launch(unknown, arguments, block=(32, 1, 1))
+    assert str(caught.value) == no_shared_message(unknown.name)
+    assert str(caught.value).endswith(
+        ": its description has no rule for dynamic shared memory, so the call must give it"
+    )
+    with pytest.raises(ArgumentTypeError, match="no rule for dynamic shared memory"):
+        evaluate_shared(unknown, environment())
+    assert resolve_launch(unknown, arguments, block=(32, 1, 1), shared=512).shared == 512
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def test_contracts() -> None:
         "block     given by the caller",
         "grid      given by the caller",
     ]
+    assert "shared    given by the caller" in contract_lines(Kernel("f", "f", "c", (), Launch(shared="")))
 
 
 def test_layouts() -> None:
