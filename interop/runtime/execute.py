@@ -30,6 +30,7 @@ from abi import (
     evaluate_shared,
 )
 from abi.rule_eval import Evaluator, Fault
+from abi.rules import no_block_message, no_grid_message, no_shared_message
 
 from .arrays import ArrayView, NotAnArray, view
 from .device import Device, DeviceKey, Dim3, LoadedKernel, open_device
@@ -60,8 +61,13 @@ class Arguments:
 Load = Callable[[Device], LoadedKernel]
 
 
-def launch(plan: KernelPlan, load: Load, config: Configuration, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Checks everything, then runs or queues the kernel. Nothing runs when anything is wrong."""
+def launch(
+    plan: KernelPlan, load: Load, config: Configuration, args: Sequence[Any], kwargs: dict[str, Any]
+) -> DeviceKey | None:
+    """Checks everything, then runs or queues the kernel. Nothing runs when anything is wrong.
+
+    :return: where it runs; None where the grid has a zero, so that nothing does.
+    """
     given = order(plan, args, kwargs) if kwargs or len(args) != len(plan.arguments) else args
     arguments = read_arguments(plan, given, _stream_hint(config.stream, plan))
     key = device_of_call(plan, arguments, config)
@@ -82,7 +88,7 @@ def launch(plan: KernelPlan, load: Load, config: Configuration, args: Sequence[A
     check_limits(plan, loaded, device, block, grid, shared)
     stream, others = choose_stream(plan, device, arguments, config)
     if 0 in grid:
-        return
+        return None
     params = plan.pack(arguments.values)
     try:
         for other in others:
@@ -94,6 +100,7 @@ def launch(plan: KernelPlan, load: Load, config: Configuration, args: Sequence[A
         raise
     except DeviceError as error:
         raise DeviceError(f"{plan.name}: {error}\n{describe(arguments, given, plan, grid, block, shared)}") from None
+    return key
 
 
 # -- arguments -----------------------------------------------------------------------------------------------------
@@ -177,7 +184,7 @@ def _check_array(argument: ArgumentPlan, array: ArrayView) -> None:
             raise ArgumentTypeError(
                 f"{what} is {argument.type_text}, but the array has {_axes(len(array.shape))} (shape {array.shape})"
             )
-        if argument.writes and _overlaps_itself(array):
+        if argument.writes and overlaps_itself(array.shape, array.strides):
             raise ArgumentTypeError(
                 f"{what} is written, and elements of the array share memory (shape {array.shape}, strides "
                 f"{array.strides} elements): pass a copy"
@@ -218,12 +225,12 @@ def _numpy_name(element: str) -> str:
     return f"np.{word}{element[1:]}"
 
 
-def _overlaps_itself(array: ArrayView) -> bool:
+def overlaps_itself(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether two indices may name the same element: each axis must step over all that the smaller ones reach."""
-    if 0 in array.shape:
+    if 0 in shape:
         return False
     reach = 0
-    for stride, extent in sorted((abs(s), n) for s, n in zip(array.strides, array.shape) if n > 1):
+    for stride, extent in sorted((abs(s), n) for s, n in zip(strides, shape) if n > 1):
         if stride <= reach:
             return True
         reach += stride * (extent - 1)
@@ -331,7 +338,7 @@ def choose_block(plan: KernelPlan, config: Configuration) -> Dim3:
     """The block: the caller's, else the contract's."""
     if config.block is None:
         if plan.block.kind is BlockKind.ANY:
-            raise ArgumentTypeError(f"{plan.name}: its description has no block rule, so the call must give a block")
+            raise ArgumentTypeError(f"{no_block_message(plan.name)}: {plan.name}[grid, block](...)")
         return plan.block.dims
     block = dimensions(plan, "block", config.block)
     check_block(plan.kernel, block)
@@ -371,7 +378,9 @@ def fill_hidden(plan: KernelPlan, arguments: Arguments, block: Dim3) -> None:
 def grid_from_contract(plan: KernelPlan, environment: Environment) -> Dim3:
     """The grid that follows from the arguments and the block."""
     axes = [_number(rule, environment) for rule in plan.grid]
-    if not axes or min(axes) < 0:
+    if not axes:
+        raise ArgumentTypeError(f"{no_grid_message(plan.name)}: {plan.name}[grid](...)")
+    if min(axes) < 0:
         return evaluate_grid(plan.kernel, environment)  # raises with the full message
     x, y, z = (*axes, 1, 1)[:3]
     return x, y, z
@@ -381,6 +390,8 @@ def choose_shared(plan: KernelPlan, environment: Environment, config: Configurat
     """Bytes of dynamic shared memory: the caller's, else the contract's."""
     if config.shared is not None:
         return _shared_bytes(plan, config.shared)
+    if plan.shared is None:
+        raise ArgumentTypeError(f"{no_shared_message(plan.name)}: {plan.name}[grid, block, stream, shared](...)")
     if isinstance(plan.shared, int):
         return plan.shared
     shared = _number(plan.shared, environment)

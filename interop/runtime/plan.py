@@ -14,7 +14,7 @@ from typing import Any
 from abi import Block, Bytes, CheckLevel, Kernel, Param, Pointer, Scalar, Slice, Tensor, buffer_size, check_kernel
 from abi.layout import packing
 from abi.rule_eval import Evaluator, compile_node
-from abi.rules import rules_of
+from abi.rules import Rule, rules_of
 
 from .scalars import FORMATS, Converter, converter
 
@@ -69,7 +69,7 @@ class KernelPlan:
     sequence: tuple[tuple[int, int], ...]
     block: Block
     grid: tuple[Evaluator, ...]
-    shared: Evaluator | int
+    shared: Evaluator | int | None
     requires: tuple[Evaluator, ...]
 
     def pack(self, values: list[tuple[Any, ...]]) -> bytes:
@@ -93,9 +93,16 @@ def make_plan(kernel: Kernel) -> KernelPlan:
         sequence,
         kernel.launch.block,
         tuple(compile_node(rule.node) for rule in rules.grid),
-        int(shared) if (shared := rules.shared.text).isdecimal() else compile_node(rules.shared.node),
+        _shared(rules.shared),
         tuple(compile_node(rule.node) for _, rule in rules.requires),
     )
+
+
+def _shared(rule: Rule | None) -> Evaluator | int | None:
+    """A number where the rule is one; None where the caller has to give it."""
+    if rule is None:
+        return None
+    return int(rule.text) if rule.text.isdecimal() else compile_node(rule.node)
 
 
 def _argument(kernel: Kernel, param: Param) -> ArgumentPlan:
