@@ -52,7 +52,7 @@ class Declaration:
     symbol: str | None
     block: Block | None
     grid: tuple[str, ...]
-    shared: str
+    shared: str | None
     requires: tuple[str, ...]
     params: tuple[Param, ...]
     convention: str
@@ -67,7 +67,7 @@ def foreign(
     grid: str | Sequence[str] | None = None,
     requires: Sequence[str] = (),
     fill: Mapping[str, str] | None = None,
-    shared: str | int = 0,
+    shared: str | int | None = None,
     convention: str = "c",
 ) -> Callable[[Callable[..., Any]], ForeignKernel]:
     """Decorator: a kernel written elsewhere, declared by a function with annotations and an empty body.
@@ -78,7 +78,8 @@ def foreign(
     :param grid: rule for the number of blocks, ``"ceil_div(n, block.x)"``, or for several axes ``"(rule, rule)"``.
     :param requires: preconditions, checked before each launch.
     :param fill: rules for parameters that callers then do not pass: ``{"n": "len(y)"}``.
-    :param shared: bytes of dynamic shared memory, or a rule for them.
+    :param shared: bytes of dynamic shared memory, or a rule for them. Without it, a kernel that has an array
+        ``extern __shared__`` takes the size from each call: ``k[grid, block, stream, shared](...)``.
     :param convention: ``c``; ``interop-1`` for kernels that take slices and tensors as this project's do.
 
     The declaration is compared with the image at first use: count, sizes, and types where they are known.
@@ -106,8 +107,8 @@ def foreign(
         params = _parameters(function, location, caller_locals, dict(fill or {}), convention)
         rules = _grid(grid, location)
         declared = Declaration(
-            function, source, symbol, _block(block, location), rules, str(shared), tuple(requires), params, convention,
-            location,
+            function, source, symbol, _block(block, location), rules, None if shared is None else str(shared),
+            tuple(requires), params, convention, location,
         )  # fmt: skip
         _check_rules(declared)
         return ForeignKernel(declared)
@@ -269,7 +270,8 @@ def _check_rules(declaration: Declaration) -> None:
     """Mistakes in rules are the declaration's, and are told where it stands."""
     d = declaration
     visible = tuple(p for p in d.params if not p.hidden)
-    rules = [("grid", rule, False, d.params) for rule in d.grid] + [("shared", d.shared, False, d.params)]
+    rules = [("grid", rule, False, d.params) for rule in d.grid]
+    rules += [("shared", d.shared, False, d.params)] if d.shared is not None else []
     rules += [("requires", rule, True, d.params) for rule in d.requires]
     rules += [(f"fill of '{p.name}'", p.fill, p.type == abi.bool_, visible) for p in d.params if p.fill is not None]
     for what, text, condition, params in rules:
@@ -310,7 +312,12 @@ def _describe(declaration: Declaration, program: abi.Program) -> Kernel:
         symbol=image.symbol,
         language=image.language,
         params=d.params,
-        launch=Launch(d.block or image.launch.block, d.grid, d.shared, image.launch.min_cc),
+        launch=Launch(
+            d.block or image.launch.block,
+            d.grid,
+            image.launch.shared if d.shared is None else d.shared,
+            image.launch.min_cc,
+        ),
         requires=requires + _alignments(image, d.params),
         convention=d.convention,
         check_level=CheckLevel.TYPED,

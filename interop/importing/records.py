@@ -11,6 +11,7 @@ from abi import CheckLevel, Entry, Image, Kernel, Launch, Program
 from abi.rules import with_implied
 
 from .demangle import CType, NotDemangled, demangle
+from .dynamic_shared import dynamic_shared
 from .signature import layout_params, parameter_names, typed_params
 
 
@@ -28,7 +29,11 @@ def programs(
 ) -> list[Program]:
     """A program for each entry; `types` are C++ parameter types by symbol, where they are known."""
     names = kernel_names(list(entries))
-    kernels = [_kernel(entry, names[symbol], image, origin, types.get(symbol)) for symbol, entry in entries.items()]
+    dynamic = dynamic_shared(image.text, entries)
+    kernels = [
+        _kernel(entry, names[symbol], image, origin, types.get(symbol), "" if symbol in dynamic else "0")
+        for symbol, entry in entries.items()
+    ]
     if origin.text:
         kernels.sort(key=lambda kernel: origin.text.find(_base(kernel.name)))
     return [Program(kernel, (image,)) for kernel in kernels]
@@ -52,7 +57,9 @@ def kernel_names(symbols: Sequence[str]) -> dict[str, str]:
     return {s: n if counts[n] == 1 else s for s, n in short.items()}
 
 
-def _kernel(entry: Entry, name: str, image: Image, origin: Provenance, types: Sequence[CType] | None) -> Kernel:
+def _kernel(
+    entry: Entry, name: str, image: Image, origin: Provenance, types: Sequence[CType] | None, shared: str
+) -> Kernel:
     known = parameter_names(origin.text, _base(name), len(entry.params)) if origin.text else None
     names = [_usable(n) for n in known] if known else None
     typed = typed_params(types, entry, names) if types is not None else None
@@ -62,7 +69,7 @@ def _kernel(entry: Entry, name: str, image: Image, origin: Provenance, types: Se
         symbol=entry.symbol,
         language=origin.language,
         params=params,
-        launch=Launch(entry.block, min_cc=image.min_cc),
+        launch=Launch(entry.block, shared=shared, min_cc=image.min_cc),
         requires=requires,
         convention="c",
         check_level=CheckLevel.TYPED if typed else CheckLevel.LAYOUT,
