@@ -198,6 +198,42 @@ class CudaKernel:
                 self._allow(shared)
             call("cuLaunchKernel", self._function, *grid, *block, shared, stream, 0, address)
 
+    def direct(self, size: int) -> dict[str, Any]:
+        """What the hot path launches with: driver functions, handles, and buffers for parameters of `size` bytes.
+
+        A buffer holds the driver's description of it and, from ``AT`` on, the parameters. It is taken from ``FREE``
+        for one launch and given back: the driver copies it before it returns.
+        """
+        bindings, context = driver(), self._device._context
+        launch, push, pop = bindings.cuLaunchKernel, bindings.cuCtxPushCurrent, bindings.cuCtxPopCurrent
+
+        def new_buffer() -> tuple[Any, int]:
+            buffer = ctypes.create_string_buffer(_PARAMS_AT + size)
+            address = ctypes.addressof(buffer)
+            _EXTRA.pack_into(buffer, 0, 1, address + _PARAMS_AT, 2, address + 40, 0, size)
+            return buffer, address
+
+        def launch_elsewhere(*arguments: Any) -> Any:
+            """The launch in a thread in which another context, or none, is current."""
+            pushed = push(context)
+            if int(pushed[0]) != 0:
+                return pushed
+            try:
+                return launch(*arguments)
+            finally:
+                pop()
+
+        return {
+            "FREE": [], "NEW_BUFFER": new_buffer, "AT": _PARAMS_AT, "LAUNCH": launch, "FUNCTION": self._function,
+            "LAUNCH_ELSEWHERE": launch_elsewhere, "CURRENT": bindings.cuCtxGetCurrent,
+            "CONTEXT": self._device._context_handle, "KERNEL": self,
+        }  # fmt: skip
+
+    @property
+    def shared_allowed(self) -> int:
+        """Dynamic shared memory that needs no asking any more."""
+        return self._shared_allowed
+
     def _allow(self, shared: int) -> None:
         """Above 48 KiB a kernel has to ask. The allowance only grows: threads cannot take it from each other."""
         attribute = driver().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -11,6 +11,8 @@ from abi import ArgumentTypeError
 
 from .device import Device, DeviceKey, LoadedKernel, open_device, parse_key
 from .execute import Configuration, launch
+from .hot import HotPaths, exact_configuration
+from .hot_source import Shape
 from .plan import KernelPlan, make_plan
 
 
@@ -36,6 +38,7 @@ class Launchable:
         self._plan_lock = threading.RLock()  # a source may ask for the kernel's own name
         self._planned: tuple[abi.Program, KernelPlan] | None = None
         self._loaded: dict[DeviceKey, LoadedKernel] = {}
+        self._hot = HotPaths()
 
     @property
     def name(self) -> str:
@@ -53,15 +56,22 @@ class Launchable:
 
     def on(self, device: Device | str) -> ConfiguredLaunch:
         """The kernel on `device`; for kernels without array arguments, and to insist on a device."""
-        return ConfiguredLaunch(self, Configuration(device=_key(device)))
+        return ConfiguredLaunch(self, device=_key(device))
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> None:
         """Checks the arguments and launches."""
-        launch(self._plan()[1], self._load, _FROM_CONTRACT, args, kwargs)
+        if not kwargs:
+            for hot in self._hot.plain:
+                if hot(args, ()):
+                    return
+        plan = self._plan()[1]
+        ran_on = launch(plan, self._load, _FROM_CONTRACT, args, kwargs)
+        if not kwargs:
+            self._hot.learn(plan, self._load, ran_on, _PLAIN, args)
 
     def __getitem__(self, config: Any) -> ConfiguredLaunch:
         """``k[grid]``, ``k[grid, block]``, ``k[grid, block, stream]``, ``k[grid, block, stream, shared]``."""
-        return ConfiguredLaunch(self, Configuration())[config]
+        return ConfiguredLaunch(self, *_four(self, config))
 
     def _plan(self) -> tuple[abi.Program, KernelPlan]:
         planned = self._planned
@@ -87,34 +97,55 @@ class Launchable:
 class ConfiguredLaunch:
     """A kernel with a part of its launch configuration given; call it to launch."""
 
-    def __init__(self, kernel: Launchable, config: Configuration) -> None:
+    def __init__(
+        self,
+        kernel: Launchable,
+        grid: Any = None,
+        block: Any = None,
+        stream: Any = None,
+        shared: Any = None,
+        device: DeviceKey | None = None,
+    ) -> None:
         self.kernel = kernel
-        self._config = config
+        self._config = (grid, block, stream, shared, device)
+        self._exact = exact_configuration(grid, block, stream, shared, device)
 
     def on(self, device: Device | str) -> ConfiguredLaunch:
         """The same on `device`."""
-        c = self._config
-        return ConfiguredLaunch(self.kernel, Configuration(c.grid, c.block, c.stream, c.shared, _key(device)))
+        return ConfiguredLaunch(self.kernel, *self._config[:4], _key(device))
 
     def __getitem__(self, config: Any) -> ConfiguredLaunch:
-        items = config if isinstance(config, tuple) else (config,)
-        if not 1 <= len(items) <= 4:
-            raise ArgumentTypeError(
-                f"{self.kernel.name}[...] takes grid, block, stream and shared, in this order, not {len(items)}; "
-                "a grid of two dimensions is written kernel[(4, 2), block]"
-            )
-        grid, block, stream, shared = (*items, None, None, None)[:4]
-        return ConfiguredLaunch(self.kernel, Configuration(grid, block, stream, shared, self._config.device))
+        return ConfiguredLaunch(self.kernel, *_four(self.kernel, config), self._config[4])
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> None:
-        kernel = self.kernel
-        launch(kernel._plan()[1], kernel._load, self._config, args, kwargs)
+        kernel, exact = self.kernel, None if kwargs else self._exact
+        if exact is not None:
+            for hot in kernel._hot.configured.get(exact[0], ()):
+                if hot(args, exact[1]):
+                    return
+        plan = kernel._plan()[1]
+        ran_on = launch(plan, kernel._load, Configuration(*self._config), args, kwargs)
+        if exact is not None:
+            kernel._hot.learn(plan, kernel._load, ran_on, exact[0], args)
 
     def __repr__(self) -> str:
-        c = self._config
-        return f"<{self.kernel!r} with grid {c.grid}, block {c.block}, stream {c.stream}, shared {c.shared}>"
+        grid, block, stream, shared, _ = self._config
+        return f"<{self.kernel!r} with grid {grid}, block {block}, stream {stream}, shared {shared}>"
 
 
+def _four(kernel: Launchable, config: Any) -> tuple[Any, Any, Any, Any]:
+    """Grid, block, stream and shared memory as they stand in brackets."""
+    items = config if isinstance(config, tuple) else (config,)
+    if not 1 <= len(items) <= 4:
+        raise ArgumentTypeError(
+            f"{kernel.name}[...] takes grid, block, stream and shared, in this order, not {len(items)}; "
+            "a grid of two dimensions is written kernel[(4, 2), block]"
+        )
+    grid, block, stream, shared = (*items, None, None, None)[:4]
+    return grid, block, stream, shared
+
+
+_PLAIN = Shape()
 _FROM_CONTRACT = Configuration()
 
 

@@ -22,7 +22,7 @@ FORMATS: dict[str, str] = {
 """The :mod:`struct` letter of each scalar type. bfloat16 is packed as its 16 bits."""
 
 # The smallest magnitude that rounds to infinity: half a unit in the last place above the largest finite number.
-_FLOAT_LIMITS = {"f16": 65520.0, "bf16": (2 - 2**-8) * 2.0**127, "f32": (2 - 2**-24) * 2.0**127}
+FLOAT_LIMITS = {"f16": 65520.0, "bf16": (2 - 2**-8) * 2.0**127, "f32": (2 - 2**-24) * 2.0**127}
 _INFINITY = float("inf")
 
 
@@ -81,7 +81,7 @@ def _convert_bool(value: Any, what: str) -> int:
 
 
 def _float_converter(type_: Scalar) -> Converter:
-    limit = _FLOAT_LIMITS.get(type_.name, _INFINITY)
+    limit = FLOAT_LIMITS.get(type_.name, _INFINITY)
     is_bf16 = type_.name == "bf16"
 
     def convert(value: Any, what: str) -> float | int:
