@@ -201,6 +201,8 @@ interop_status runtime_load(const interop_bundle *bundle, interop_device which, 
     if (!out)
         return runtime_fail(INTEROP_ERROR_ARGUMENT_TYPE, "%s: the place for the module is NULL", bundle->name);
     *out = NULL;
+    if (!header_hash || !header_signatures)
+        return runtime_fail(INTEROP_ERROR_ARGUMENT_TYPE, "%s: the header's hash or signatures are NULL", bundle->name);
     if (strcmp(header_hash, bundle->hash))
         return header_mismatch(bundle, header_signatures);
     INTEROP_TRY(apply_environment(bundle, &which, &from_environment));

@@ -21,6 +21,7 @@ import typer
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import interop as io
@@ -54,8 +55,8 @@ def main(
         rows = run(image, out, device)
         if json:
             json.write_text(dumps([asdict(row) for row in rows], indent=2) + "\n")
-    except (io.Error, DemoError) as error:
-        console.print(f"[red]error:[/] {error}", markup=True)
+    except (io.Error, DemoError, OSError) as error:  # OSError: a folder that cannot be written, a full disk
+        console.print("[red]error:[/]", escape(str(error)))
         raise typer.Exit(1) from None
 
 
@@ -88,7 +89,7 @@ def run(image: Path | None, out: Path, device_name: str) -> list[Row]:
         save_png(from_cpp, out / f"{source.stem}.cpp.png")
 
     console.print(make_table(rows + cpp_rows))
-    console.print(f"picture: {shown}")
+    console.print(f"picture: {escape(str(shown))}")
     verdict(from_python, from_cpp)
     return rows + cpp_rows
 
@@ -110,12 +111,21 @@ def load_pixels(path: Path | None) -> tuple[NDArray[np.float32], Path]:
         path = Path(matplotlib.get_data_path()) / "sample_data" / "grace_hopper.jpg"
     try:
         with Image.open(path) as picture:
-            pixels = np.asarray(picture.convert("L"), dtype=np.float32) / np.float32(255)
+            pixels = luminance(picture)
     except FileNotFoundError:
         raise DemoError(f"{path}: no such file; give --image the path of a picture") from None
-    except (UnidentifiedImageError, OSError) as error:
+    except (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError) as error:
         raise DemoError(f"{path}: not a picture that Pillow can read ({error})") from None
     return np.ascontiguousarray(pixels), path
+
+
+def luminance(picture: Image.Image) -> NDArray[np.float32]:
+    """Grey values in 0 … 1. Pillow's own conversion cuts 16-bit pixels off at 255, so these are divided instead."""
+    if picture.mode.startswith("I"):
+        return np.asarray(picture).astype(np.float32).clip(0, 65535) / np.float32(65535)
+    if picture.mode == "F":  # by convention 0 … 1 already
+        return np.nan_to_num(np.asarray(picture)).clip(0, 1)
+    return np.asarray(picture.convert("L"), dtype=np.float32) / np.float32(255)
 
 
 def make_pipeline() -> io.Pipeline:

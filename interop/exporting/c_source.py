@@ -129,7 +129,7 @@ def _fill(model: KernelModel, argument: Argument, rule: Rule) -> list[str]:
     else:
         assert isinstance(type_, abi.Scalar)
         low, high, cast = type_.minimum, min(type_.maximum, (1 << 63) - 1), f"({argument.c_type})"
-    value = f"{argument.name}_value"
+    value = "interop_fill"  # no parameter is called so
     limits = f"{integer_literal(low)}, {integer_literal(high)}"
     name = argument.param.name
     head = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,14 +102,9 @@ def _prepare(kernel: abi.Kernel, param: abi.Param, value: Any) -> Any:
     """A private, contiguous copy of an array; a scalar as it is."""
     what = f"an example of {kernel.name}: {param.name}"
     if isinstance(param.type, abi.Scalar):
-        if isinstance(value, np.ndarray) and value.ndim:
-            raise abi.ArgumentTypeError(f"{what} is {param.type}, and the example has an array for it")
-        return value
+        return _scalar(what, param.type, value)
     if isinstance(param.type, abi.Bytes):
-        data = bytes(value)
-        if len(data) != param.type.size:
-            raise abi.ArgumentTypeError(f"{what} has {len(data)} bytes, not {param.type.size}")
-        return data
+        return _block(what, param.type, value)
     if not isinstance(value, np.ndarray):
         raise abi.ArgumentTypeError(f"{what} must be a NumPy array, not {type(value).__name__}")
     element, rank = element_of(param), param.type.rank if isinstance(param.type, abi.Tensor) else None
@@ -115,7 +112,47 @@ def _prepare(kernel: abi.Kernel, param: abi.Param, value: Any) -> Any:
         raise abi.ArgumentTypeError(f"{what} has elements of {value.dtype}, not {element}")
     if rank is not None and value.ndim != rank:
         raise abi.ArgumentTypeError(f"{what} has {value.ndim} dimensions, not {rank}")
+    if not value.dtype.isnative:
+        raise abi.ArgumentTypeError(f"{what} has its bytes in foreign order ({value.dtype}); convert it")
+    if isinstance(value, np.ma.MaskedArray):
+        raise abi.ArgumentTypeError(f"{what} is a masked array; give its filled() values")
     return np.array(value, copy=True, order="C")
+
+
+# The smallest magnitude that rounds to infinity: half a unit in the last place above the largest finite number.
+_FLOAT_LIMITS = {"f16": 65520.0, "bf16": (2 - 2**-8) * 2.0**127, "f32": (2 - 2**-24) * 2.0**127}
+
+
+def _scalar(what: str, type_: abi.Scalar, value: Any) -> bool | int | float:
+    """`value` as the plain number that is stored; an error where the launch layer would not take it either."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        raise abi.ArgumentTypeError(f"{what} is {type_}, and the example has an array for it")
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError
+        if type_.kind == "float":
+            number = float(value)
+            if math.isfinite(number) and abs(number) >= _FLOAT_LIMITS.get(type_.name, math.inf):
+                raise OverflowError
+            return number
+        integer = int(value) if isinstance(value, np.bool_) else operator.index(value)
+    except (TypeError, ValueError):
+        raise abi.ArgumentTypeError(f"{what} is {type_}, and the example has {value!r} for it") from None
+    except OverflowError:
+        raise abi.ArgumentRangeError(f"{what} is {type_}, and the example's {value!r} is too large for it") from None
+    if not type_.minimum <= integer <= type_.maximum:
+        raise abi.ArgumentRangeError(f"{what} is {type_}, which the example's {integer} does not fit")
+    return bool(integer) if type_.kind == "bool" else integer
+
+
+def _block(what: str, type_: abi.Bytes, value: Any) -> bytes:
+    try:
+        data = memoryview(value).tobytes()  # bytes(3) would be three zeros
+    except (TypeError, BufferError):
+        raise abi.ArgumentTypeError(f"{what} must be bytes or a buffer, not {type(value).__name__}") from None
+    if len(data) != type_.size:
+        raise abi.ArgumentTypeError(f"{what} has {len(data)} bytes, not {type_.size}")
+    return data
 
 
 def _same_element(dtype: np.dtype[Any], element: abi.Scalar) -> bool:
@@ -158,4 +195,13 @@ def _results(example: Example, kernel: abi.Kernel, inputs: Sequence[Any]) -> dic
 def _tolerance(example: Example, param: abi.Param) -> tuple[float, float]:
     element = element_of(param)
     rtol, atol = _TOLERANCES.get(element.name if element else "", (0.0, 0.0))
-    return (rtol if example.rtol is None else example.rtol, atol if example.atol is None else example.atol)
+    return (_checked("rtol", rtol, example.rtol), _checked("atol", atol, example.atol))
+
+
+def _checked(name: str, default: float, given: float | None) -> float:
+    """A tolerance as a plain number; the self-test's source holds it as text."""
+    if given is None:
+        return default
+    if isinstance(given, str) or not isinstance(given, SupportsFloat) or not 0 <= float(given) < math.inf:
+        raise abi.ArgumentTypeError(f"an example's {name} is a number from 0, not {given!r}")
+    return float(given)

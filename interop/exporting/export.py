@@ -13,6 +13,7 @@ from pathlib import Path
 import abi
 from abi.bundle import write as write_bundle
 from abi.checks import check_kernel
+from abi.json_io import kernel_from_object, kernel_to_object
 from abi.verify import verify
 
 from . import images as image_tools
@@ -78,11 +79,11 @@ def export(
     """
     check_bundle_name(name)
     image_tools.check_levels(levels)
-    if not re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", version):
+    if not isinstance(version, str) or not re.fullmatch(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)", version):
         raise abi.Error(f"the version is three numbers such as 1.2.0, not '{version}'")
     programs = _programs(kernels)
-    models = make_models(tuple(p.kernel for p in programs))
-    stored = [_store(example, programs) for example in examples or ()]
+    models = make_models(tuple(p.kernel for p in programs), name)
+    stored = [_store(example, programs) for example in _list_of_examples(examples)]
     device, notes = _device_images(programs, arch)
     objects = image_tools.compile_objects(name, device, [p.kernel for p in programs], levels)
     files = _files(name, version, models, device, objects, stored)
@@ -100,6 +101,8 @@ def export(
 
 def _programs(kernels: Sequence[ExportableKernel]) -> list[abi.Program]:
     """Every kernel's program under the name that its user gave it, its description checked against its images."""
+    if hasattr(kernels, "program"):
+        raise abi.Error(f"export() takes a list of kernels: [{getattr(kernels, 'name', kernels)}]")
     if not kernels:
         raise abi.Error("there is nothing to export: give at least one kernel")
     result = []
@@ -109,6 +112,7 @@ def _programs(kernels: Sequence[ExportableKernel]) -> list[abi.Program]:
         program = item.program()
         kernel = replace(program.kernel, name=item.name)
         check_kernel(kernel)
+        kernel_from_object(kernel_to_object(kernel), kernel.name)  # what no bundle can hold is refused here
         for image in program.images:
             if image.kind in (abi.ImageKind.PTX, abi.ImageKind.CUBIN):
                 verify(kernel, image)
@@ -116,7 +120,15 @@ def _programs(kernels: Sequence[ExportableKernel]) -> list[abi.Program]:
     return result
 
 
+def _list_of_examples(examples: Sequence[Example] | None) -> Sequence[Example]:
+    if isinstance(examples, Example):
+        raise abi.Error("examples= takes a list of examples, not one alone: [Example(...)]")
+    return examples or ()
+
+
 def _store(example: Example, programs: Sequence[abi.Program]) -> StoredExample:
+    if not isinstance(example, Example):
+        raise abi.Error(f"examples= takes a list of Example(kernel, arguments), and {example!r} is none")
     for program in programs:
         if program.kernel.name == example.kernel.name:
             return store(example, program.kernel)
@@ -128,6 +140,10 @@ def _device_images(
     programs: Sequence[abi.Program], arch: Sequence[int] | None
 ) -> tuple[list[DeviceImage], tuple[str, ...]]:
     images = image_tools.collect(programs)
+    if arch is not None and (
+        isinstance(arch, (int, str)) or any(isinstance(a, bool) or not isinstance(a, int) or a < 10 for a in arch)
+    ):
+        raise abi.Error(f"arch= takes a list of whole numbers such as [80, 90], where 90 is sm_90; not {arch!r}")
     if arch is not None and not arch:
         return images, ()
     if not image_tools.have_assembler():
@@ -137,7 +153,7 @@ def _device_images(
             )
         note = "no cubins: nvJitLink is not installed (pip install 'kernel-interop[cuda]'); the driver compiles the PTX"
         return images, (note,)
-    wanted = ARCHITECTURES if arch is None else tuple(arch)
+    wanted = ARCHITECTURES if arch is None else tuple(dict.fromkeys(arch))
     return images + image_tools.assemble_all(images, wanted, [p.kernel for p in programs]), ()
 
 

@@ -99,6 +99,12 @@ def have_assembler() -> bool:
     return True
 
 
+def _version_text() -> str:
+    from cuda.bindings import nvjitlink
+
+    return ".".join(map(str, nvjitlink.version()))
+
+
 def assemble(image: abi.Image, target: str) -> bytes:
     """The cubin that nvJitLink makes of a PTX image; :class:`abi.ImageError` with its log.
 
@@ -107,7 +113,10 @@ def assemble(image: abi.Image, target: str) -> bytes:
     """
     from cuda.bindings import nvjitlink
 
-    handle = nvjitlink.create(1, [f"-arch={target}"])
+    try:
+        handle = nvjitlink.create(1, [f"-arch={target}"])
+    except nvjitlink.nvJitLinkError as error:
+        raise abi.ImageError(f"nvJitLink {_version_text()} cannot assemble for {target}: {error}") from None
     try:
         nvjitlink.add_data(handle, nvjitlink.InputType.PTX, image.data, len(image.data), "kernel.ptx")
         nvjitlink.complete(handle)
@@ -144,6 +153,8 @@ def compile_objects(
 
 def check_levels(levels: Sequence[str]) -> None:
     """Refuses a level that the runtime does not know."""
+    if isinstance(levels, str):
+        raise abi.Error(f"levels= takes a list of instruction-set levels: ['{levels}']")
     for level in levels:
         if level not in LEVELS:
             raise abi.Error(f"'{level}' is not an instruction-set level; there are {', '.join(reversed(LEVELS))}")

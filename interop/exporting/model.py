@@ -119,7 +119,7 @@ class KernelModel:
     def spell(self, leaf: CLeaf) -> str:
         """A leaf of a rule in the generated function."""
         if leaf.kind in ("block", "grid"):
-            return f"launch.{leaf.kind}[{leaf.axis}]"
+            return f"(uint64_t)launch.{leaf.kind}[{leaf.axis}]"
         argument = self.by_name[leaf.name]
         if leaf.kind == "length":
             if argument.form == "pointer":
@@ -178,14 +178,14 @@ def _field(kernel: abi.Kernel, argument: Argument) -> Field:
     return argument.c_declaration, base, name, name
 
 
-def make_models(kernels: tuple[abi.Kernel, ...]) -> tuple[KernelModel, ...]:
+def make_models(kernels: tuple[abi.Kernel, ...], library: str = "") -> tuple[KernelModel, ...]:
     """The kernels with their C names; :class:`abi.Error` where a name or a rule cannot be had in C."""
-    c_names = names.kernel_names([k.name for k in kernels])
-    return tuple(_make_model(kernel, c_names[kernel.name], index) for index, kernel in enumerate(kernels))
+    c_names = names.kernel_names([k.name for k in kernels], library)
+    return tuple(_make_model(kernel, c_names[kernel.name], index, library) for index, kernel in enumerate(kernels))
 
 
-def _make_model(kernel: abi.Kernel, name: str, index: int) -> KernelModel:
-    c_names = names.parameter_names([p.name for p in kernel.params])
+def _make_model(kernel: abi.Kernel, name: str, index: int, library: str) -> KernelModel:
+    c_names = names.parameter_names([p.name for p in kernel.params], library)
     arguments = tuple(Argument(p, host_type(kernel, p), c_names[p.name], _form(kernel, p)) for p in kernel.params)
     return KernelModel(kernel, name, index, arguments)
 

@@ -54,14 +54,14 @@ def selftest_source(name: str, models: Sequence[KernelModel], examples: Sequence
     entries = [f"    {{{c_string(e.kernel.name)}, example_{index}}},\n" for index, e in enumerate(examples)]
     return template(
         "templates/selftest.c.in",
-        SUPPORT=_support(examples),
+        SUPPORT=_support(name, examples),
         NAME=name,
         EXAMPLES="\n".join(functions),
         ENTRIES="".join(entries).rstrip("\n"),
     )
 
 
-def _support(examples: Sequence[StoredExample]) -> str:
+def _support(name: str, examples: Sequence[StoredExample]) -> str:
     """What the examples' functions call; nothing where there are none, so that no function is unused."""
     if not examples:
         return ""
@@ -69,6 +69,7 @@ def _support(examples: Sequence[StoredExample]) -> str:
     most = max(sum(isinstance(a.value, np.ndarray) for a in e.arguments) for e in examples)
     return template(
         "templates/selftest_support.c.in",
+        NAME=name,
         MOST_ARRAYS=str(max(most, 1)),
         READERS="".join(_reader(element) + "\n" for element in sorted(used)),
     )
@@ -152,10 +153,7 @@ def scalar_literal(type_: abi.Scalar, value: Any, struct: str) -> str:
     if type_.kind == "bool":
         return "true" if value else "false"
     if type_.kind != "float":
-        number = operator.index(value)
-        if not type_.minimum <= number <= type_.maximum:
-            raise abi.ArgumentRangeError(f"an example's {number} does not fit {type_}")
-        return integer_literal(number)
+        return integer_literal(operator.index(value))
     if type_.name == "f16":
         return f"{struct}{{{int(np.array(value, np.float16).view(np.uint16))}}}"
     if type_.name == "bf16":
@@ -164,8 +162,12 @@ def scalar_literal(type_: abi.Scalar, value: Any, struct: str) -> str:
 
 
 def _bf16_bits(value: float) -> int:
-    """Rounded to nearest, ties to even, as interop_bf16_from_float() does."""
-    bits = int(np.array(value, np.float32).view(np.uint32))
+    """Rounded to nearest, ties to even, and only once, as the launch layer does."""
+    single = np.array(value, np.float32)
+    bits = int(single.view(np.uint32))
     if bits & 0x7FFFFFFF > 0x7F800000:
         return bits >> 16 | 0x40
+    if np.isfinite(single) and float(single) != value:
+        # Rounded to odd first, so that the second rounding sees on which side of a tie the value lies.
+        bits = (bits - (abs(float(single)) > abs(value))) | 1
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import abi
@@ -26,6 +27,5 @@ def shim_path() -> Path:
 def template(name: str, **values: str) -> str:
     """The text of the shim's file `name` with each ``@KEY@`` replaced by its value."""
     text = (shim_path() / name).read_text(encoding="utf-8")
-    for key, value in values.items():
-        text = text.replace(f"@{key}@", value)
-    return text
+    # In one pass, so that a value which holds a placeholder stays as it is.
+    return re.sub("@([A-Z_]+)@", lambda match: values.get(match[1], match[0]), text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -32,8 +33,18 @@ def c_string(text: str) -> str:
 
 
 def comment_text(text: str) -> str:
-    """`text` made safe for the inside of a block comment."""
-    return text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
+    """`text` made safe for the inside of a block comment: nothing ends it, hides in it or turns it around.
+
+    >>> comment_text("*/ \\u202e")
+    '* / <U+202E>'
+    """
+    shown = "".join(f"<U+{ord(c):04X}>" if _is_unseen(c) else c for c in text)
+    return shown.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
+
+
+def _is_unseen(char: str) -> bool:
+    """Control characters, and those that change the direction of text, of which compilers warn."""
+    return char != "\t" and unicodedata.category(char) in ("Cc", "Cf")
 
 
 def doc_comment(lines: Sequence[str], indent: str = "") -> str:

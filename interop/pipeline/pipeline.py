@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ..runtime import Launchable
 
 
+MAX_RANK = 8
+"""The most dimensions that a tensor parameter can have."""
+
+
 @dataclass(frozen=True)
 class Buffer:
     """A named array of a pipeline. ``shape`` is empty for one that the caller passes to :meth:`Pipeline.run`; else it
@@ -88,7 +92,7 @@ class Pipeline:
     """
 
     def __init__(self, name: str) -> None:
-        if not name.isidentifier():
+        if not isinstance(name, str) or not name.isidentifier():
             raise Error(f"'{name}' cannot name a pipeline: use letters, digits and _")
         self.name = name
         self._inputs: dict[str, Buffer | ScalarInput] = {}
@@ -117,13 +121,19 @@ class Pipeline:
         """
         if dtype not in SCALARS.values():
             raise Error(f"buffer '{name}' of pipeline '{self.name}': {dtype!r} is not a dtype; write io.f32, io.i32, …")
+        if isinstance(shape, str):
+            raise Error(f"buffer '{name}' of pipeline '{self.name}': shape is a list with a rule an axis: ['{shape}']")
         rules = tuple(self._rule(text) for text in shape)
+        if not isinstance(rank, int) or not 1 <= (len(rules) or rank) <= MAX_RANK:
+            raise Error(f"buffer '{name}' of pipeline '{self.name}': an array has 1 to {MAX_RANK} dimensions")
         buffer = Buffer(name, dtype, len(rules) or rank, rules)
         self._declare(name, buffer)
         return buffer
 
     def scalar(self, name: str, dtype: Scalar) -> ScalarInput:
         """Declares a number that the caller passes to :meth:`run`."""
+        if dtype not in SCALARS.values():
+            raise Error(f"scalar '{name}' of pipeline '{self.name}': {dtype!r} is not a dtype; write io.f32, io.i32, …")
         value = ScalarInput(name, dtype)
         self._declare(name, value)
         return value
@@ -138,6 +148,8 @@ class Pipeline:
         Arguments are buffers, scalar inputs, formulas and plain numbers. A wrong count, a buffer of another dtype or
         rank, and a temporary read before a step has written it are errors here, before anything runs.
         """
+        if not hasattr(kernel, "program"):
+            raise ArgumentTypeError(f"pipeline {self.name}: {kernel!r} is not a kernel")
         params = kernel.program().kernel.visible_params
         if len(arguments) != len(params):
             wanted = ", ".join(p.name for p in params)
@@ -184,8 +196,10 @@ class Pipeline:
     # -- internals -----------------------------------------------------------------------------------------------
 
     def _declare(self, name: str, value: Buffer | ScalarInput) -> None:
-        if not name.isidentifier():
+        if not isinstance(name, str) or not name.isidentifier():
             raise Error(f"'{name}' cannot name a buffer or scalar of pipeline '{self.name}'")
+        if name in ("self", "stream"):
+            raise Error(f"pipeline '{self.name}': run() has a parameter '{name}' of its own; choose another name")
         if name in self._inputs:
             raise Error(f"pipeline '{self.name}' has a buffer or scalar '{name}' already")
         self._inputs[name] = value
@@ -198,6 +212,8 @@ class Pipeline:
         ]
 
     def _rule(self, text: str) -> Rule:
+        if not isinstance(text, str):
+            raise Error(f'pipeline {self.name}: {text!r} is not a rule; rules are texts such as "dim(src, 0)"')
         return parse(text, self._params())
 
     def _check_argument(self, kernel: str, param: Param, argument: Argument) -> None:
@@ -206,10 +222,16 @@ class Pipeline:
         if isinstance(argument, (Buffer, ScalarInput)) and self._inputs.get(argument.name) != argument:
             raise ArgumentTypeError(f"{place}: '{argument.name}' belongs to another pipeline")
         if isinstance(argument, Buffer) != is_array:
-            got = "a buffer" if isinstance(argument, Buffer) else "a number"
-            raise ArgumentTypeError(f"{place} is {param.type}, but {got} is given")
+            raise ArgumentTypeError(f"{place} is {param.type}, but {_what(argument)} is given")
         if isinstance(argument, Buffer):
             self._check_buffer(place, param, argument)
+        elif isinstance(argument, ScalarInput):
+            if isinstance(param.type, Scalar) and (argument.dtype.kind == "float") > (param.type.kind == "float"):
+                raise ArgumentTypeError(f"{place} is {param.type}, but scalar '{argument.name}' is {argument.dtype}")
+        elif isinstance(param.type, Scalar) and not isinstance(argument, Formula):
+            from ..runtime.scalars import converter
+
+            converter(param.type)(argument, place)
 
     def _check_buffer(self, place: str, param: Param, buffer: Buffer) -> None:
         element = param.type.pointee if isinstance(param.type, Pointer) else getattr(param.type, "element", None)
@@ -289,6 +311,14 @@ class Pipeline:
         if isinstance(argument, Formula):
             return argument.rule.evaluate(self._environment(values))
         return argument
+
+
+def _what(argument: object) -> str:
+    if isinstance(argument, Buffer):
+        return "a buffer"
+    if isinstance(argument, (ScalarInput, Formula, int, float)):
+        return "a number"
+    return f"{type(argument).__name__}, which no buffer of the pipeline stands for,"
 
 
 def _contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import export_kernels
 import numpy as np
@@ -121,6 +122,52 @@ def test_what_cannot_be_exported_is_refused_before_anything_is_written(quick_exp
         with pytest.raises(abi.Error, match=words):
             call()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_examples_are_checked_like_arguments(quick_export: Export) -> None:
+    params = [abi.Param("y", abi.Slice(abi.f32), abi.Access.INOUT), abi.Param("a", abi.f32), abi.Param("n", abi.i32)]
+    kernel = export_kernels.idle("k", [*params, abi.Param("b", abi.bool_), abi.Param("h", abi.bf16)])
+    zeros = np.zeros(2, np.float32)
+
+    def example(y: Any = zeros, a: Any = 1.0, n: Any = 1, b: Any = True, h: Any = 1.0, **more: Any) -> Example:
+        return Example(kernel, (y, a, n, b, h), expected=[np.zeros(y.shape, y.dtype)], **more)
+
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"a": 1e300}, "too large"),
+        ({"a": "1"}, "has '1' for it"),
+        ({"a": None}, "has None for it"),
+        ({"n": 2.5}, "has 2.5 for it"),
+        ({"n": 2**31}, "does not fit"),
+        ({"b": 2}, "does not fit"),
+        ({"h": 3.4e38}, "too large"),
+        ({"y": zeros.astype(">f4")}, "foreign order"),
+        ({"y": np.ma.masked_array(zeros, mask=[1, 0])}, "masked"),
+        ({"rtol": float("nan")}, "rtol is a number"),
+        ({"atol": float("inf")}, "atol is a number"),
+    ]
+    for values, words in wrong:
+        with pytest.raises(abi.Error, match=words):
+            quick_export([kernel], examples=[example(**values)])
+    tie = 1 + 2.0**-8 + 2.0**-40  # rounded to f32 first, it would be a tie
+    report = quick_export([kernel], examples=[example(h=tie, a=np.float32(0.1), n=np.True_, rtol=np.float32(0.5))])
+    text = (report / "selftest/selftest.c").read_text()
+    assert f"(interop_bf16){{{0x3F81}}}" in text and "0.1f" in text and "np.float32" not in text
+    for call, words in (
+        (lambda: quick_export(kernel), r"list of kernels: \[k\]"),
+        (lambda: quick_export([kernel], examples=example()), "list of examples"),
+        (lambda: quick_export([kernel], examples=[1]), "1 is none"),
+        (lambda: quick_export([kernel], arch=90), "list of whole numbers"),
+        (lambda: quick_export([kernel], levels="x86-64-v3"), "takes a list"),
+        (lambda: quick_export([replace(kernel, kernel=replace(kernel.kernel, doc="\ud800"))]), "surrogate"),
+    ):
+        with pytest.raises(abi.Error, match=words):
+            call()
+
+
+@pytest.mark.skipif(not have_assembler(), reason="nvJitLink is not installed")
+def test_an_architecture_that_does_not_exist_is_our_error(quick_export: Export) -> None:
+    with pytest.raises(abi.ImageError, match="sm_91"):
+        quick_export([export_kernels.saxpy()], arch=(91,))
 
 
 def test_description_that_does_not_match_the_image_is_refused(quick_export: Export) -> None:

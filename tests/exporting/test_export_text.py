@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import export_kernels
 import numpy as np
 import pytest
 
+import abi
 from interop.exporting import Example, ExportReport, shim_path, status_header
 from interop.exporting.names import RESERVED, kernel_names, parameter_names
 from interop.exporting.text import c_string, call, float_literal, integer_literal, nested_call
@@ -82,6 +84,59 @@ def test_keywords_and_clashes_get_underscores() -> None:
         "errno": "errno_",
     }
     assert not RESERVED & {"x", "y", "stream", "data"}
+
+
+def test_names_of_generated_code_are_no_parameters() -> None:
+    taken = ["interop_value", "runtime_run", "params_of_k", "mix_k_ex", "MIX_API", "handle_", "__LINE__", "I", "n"]
+    assert list(parameter_names(taken, "mix").values()) == [
+        "p_interop_value",
+        "p_runtime_run",
+        "p_params_of_k",
+        "p_mix_k_ex",
+        "p_MIX_API",
+        "handle__",
+        "__LINE___",
+        "I_",
+        "n",
+    ]
+    assert kernel_names(["handle", "handle_", "__func__"]) == {
+        "handle": "handle__",
+        "handle_": "handle___",
+        "__func__": "__func___",
+    }
+    assert kernel_names(["API"], "MIX") == {"API": "API_"} and kernel_names(["API"], "mix") == {"API": "API"}
+
+
+@pytest.mark.parametrize("name", ["math", "String", "test", "m", "interop_cpu", "cuda", None])
+def test_libraries_cannot_take_the_names_of_headers_and_targets(quick_export: Export, name: str) -> None:
+    with pytest.raises(abi.Error, match="cannot name an exported library"):
+        quick_export([export_kernels.saxpy()], name=name)
+
+
+def test_every_type_and_any_text_compile_without_a_warning(quick_export: Export) -> None:
+    params = []
+    for name, scalar in abi.SCALARS.items():
+        params += [abi.Param(f"v_{name}", scalar), abi.Param(f"p_{name}", abi.Pointer(scalar), abi.Access.INOUT)]
+        params += [abi.Param(f"s_{name}", abi.Slice(scalar)), abi.Param(f"t_{name}", abi.Tensor(scalar, 2))]
+    names = ["interop_value", "interop_rule_add", "mix_k_ex", "runtime_run", "INTEROP_LEAVES_END", "uintptr_t", "I"]
+    clashes = [abi.Param(n, abi.i32) for n in names] + [abi.Param("y", abi.Slice(abi.f32), abi.Access.INOUT)]
+    hidden = [abi.Param("n_value", abi.i32), abi.Param("n", abi.i32, fill="n_value + 1")]
+    text = "\\ */ ??/ @NAME@ %s %n \x1b[31m \u202e \x00 é\n*/\r/*"
+    rules = [f"{n} + len(y) >= 0" for n in names]
+    clash = export_kernels.idle("k", clashes + hidden)
+    requires = tuple(abi.Requirement(r, note="@ALLOC@ %s ??/ é") for r in rules)
+    launch = abi.Launch(export_kernels.exactly(32), ("ceil_div(len(y), block.x)",), "8 * grid.x")
+    requires += clash.kernel.requires
+    clash = replace(clash, kernel=replace(clash.kernel, doc=text, launch=launch, requires=requires))
+    report = quick_export([export_kernels.idle("types", params), clash])
+    warn = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-fsyntax-only"]
+    where = [f"-I{report / 'include'}", f"-I{report / 'src'}", "-DINTEROP_PREFIX=mix_"]
+    for file in ("src/mix.c", "src/mix_images.c", "main.cpp"):
+        compiler = ["g++", "-std=c++17"] if file.endswith("cpp") else ["gcc", "-std=c11"]
+        command = [*compiler, *warn, *where, str(report / file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert '"@ALLOC@ %s ?\\?/ ' in (report / "src/mix.c").read_text()
 
 
 def test_docstrings_cannot_end_their_comment(quick_export: Export) -> None:

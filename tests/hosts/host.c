@@ -100,6 +100,12 @@ static int noted_rule(void)
 
 static int null_module(void) { return report(mix_saxpy(NULL, NULL, x, y, 2.0f)); }
 
+static int null_hash(void)
+{
+    mix_module *other = NULL;
+    return report(mix_load_checked(interop_device_cpu(), NULL, NULL, &other));
+}
+
 static int null_data(void)
 {
     x.data = NULL;
@@ -244,6 +250,7 @@ static const struct {
     {"overlapping", overlapping},
     {"noted_rule", noted_rule},
     {"null_module", null_module},
+    {"null_hash", null_hash},
     {"null_data", null_data},
     {"misaligned", misaligned},
     {"huge_length", huge_length},

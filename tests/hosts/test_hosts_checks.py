@@ -37,6 +37,7 @@ EXPECTED = {
         contract_message("saxpy", abi.Requirement("aligned(x, 4)"), {"address(x) % 4": 2}),
     ),
     "null_module": (abi.Status.ARGUMENT_TYPE, "saxpy: module is NULL"),
+    "null_hash": (abi.Status.ARGUMENT_TYPE, "mix: the header's hash or signatures are NULL"),
     "null_data": (abi.Status.ARGUMENT_TYPE, "saxpy: x is NULL, but len(x) = 1000"),
     "huge_length": (
         abi.Status.ARGUMENT_RANGE,

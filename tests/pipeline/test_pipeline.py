@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -148,3 +150,30 @@ class TestDeclarationErrors:
     def test_wrong_rank_at_run_time(self) -> None:
         with pytest.raises(io.ArgumentTypeError, match="1 dimensions"):
             self.p.run(x=random(2, 3))
+
+    @pytest.mark.parametrize(
+        ("declare", "words"),
+        [
+            (lambda p: p.buffer("stream", io.f32), "parameter 'stream' of its own"),
+            (lambda p: p.scalar("self", io.f32), "parameter 'self' of its own"),
+            (lambda p: p.buffer(5, io.f32), "'5' cannot name"),
+            (lambda p: p.buffer("z", io.f32, 0), "1 to 8 dimensions"),
+            (lambda p: p.buffer("z", io.f32, shape=["1"] * 9), "1 to 8 dimensions"),
+            (lambda p: p.buffer("z", io.f32, shape="len(x)"), "shape is a list"),
+            (lambda p: p.buffer("z", io.f32, shape=[4]), "4 is not a rule"),
+            (lambda p: p.scalar("s", "f32"), "not a dtype"),
+            (lambda p: p.add(3), "3 is not a kernel"),
+            (lambda p: Pipeline(None), "cannot name a pipeline"),
+        ],
+    )
+    def test_nonsense_in_declarations(self, declare: Callable[[Pipeline], object], words: str) -> None:
+        with pytest.raises(io.Error, match=words):
+            declare(self.p)
+
+    def test_plain_numbers_are_checked_when_the_step_is_added(self, scale: io.Launchable) -> None:
+        y, a = self.p.buffer("y", io.f32), self.p.scalar("a", io.f32)
+        for wrong, words in ((2.5, "i32"), ("3", "i32"), (None, "i32"), (2**40, "i32"), (a, "scalar 'a' is f32")):
+            with pytest.raises(io.LaunchError, match=words):
+                self.p.add(scale, self.x, y, 1.0, wrong, 1)
+        with pytest.raises(io.LaunchError, match="ndarray, which no buffer"):
+            self.p.add(scale, random(3), y, 1.0, 1, 1)

@@ -155,19 +155,19 @@ static inline float interop_bf16_to_float(interop_bf16 half)
 /* interop_slice_f32 is {data, length}: a contiguous run of elements. interop_tensor2_f32 is {data, shape, strides}: a
  * strided array of rank 2, strides counted in elements. The kernel writes through those without `const` in the name. */
 #define INTEROP_DECLARE_TENSOR(name, element, rank)                                                                    \
-    typedef struct interop_tensor##rank##_##name {                                                                     \
+    typedef struct interop_tensor##rank##name {                                                                        \
         element *data;                                                                                                 \
         int64_t shape[rank];                                                                                           \
         int64_t strides[rank];                                                                                         \
-    } interop_tensor##rank##_##name;                                                                                   \
-    INTEROP_STATIC_ASSERT(sizeof(interop_tensor##rank##_##name) == 8 + 16 * rank, "a tensor has no padding")
+    } interop_tensor##rank##name;                                                                                      \
+    INTEROP_STATIC_ASSERT(sizeof(interop_tensor##rank##name) == 8 + 16 * rank, "a tensor has no padding")
 
 #define INTEROP_DECLARE_ARRAYS(name, element)                                                                          \
-    typedef struct interop_slice_##name {                                                                              \
+    typedef struct interop_slice##name {                                                                               \
         element *data;                                                                                                 \
         uint64_t length;                                                                                               \
-    } interop_slice_##name;                                                                                            \
-    INTEROP_STATIC_ASSERT(sizeof(interop_slice_##name) == 16 && offsetof(interop_slice_##name, length) == 8,           \
+    } interop_slice##name;                                                                                             \
+    INTEROP_STATIC_ASSERT(sizeof(interop_slice##name) == 16 && offsetof(interop_slice##name, length) == 8,             \
                           "a slice is two 8-byte values");                                                             \
     INTEROP_DECLARE_TENSOR(name, element, 1);                                                                          \
     INTEROP_DECLARE_TENSOR(name, element, 2);                                                                          \
@@ -178,9 +178,10 @@ static inline float interop_bf16_to_float(interop_bf16 half)
     INTEROP_DECLARE_TENSOR(name, element, 7);                                                                          \
     INTEROP_DECLARE_TENSOR(name, element, 8)
 
+/* Names get their underscore here: `bool` is a macro in C, which would be expanded on the way. */
 #define INTEROP_DECLARE_ELEMENT(name, element)                                                                         \
-    INTEROP_DECLARE_ARRAYS(name, element);                                                                             \
-    INTEROP_DECLARE_ARRAYS(const_##name, const element)
+    INTEROP_DECLARE_ARRAYS(_##name, element);                                                                          \
+    INTEROP_DECLARE_ARRAYS(_const_##name, const element)
 
 INTEROP_DECLARE_ELEMENT(bool, bool);
 INTEROP_DECLARE_ELEMENT(i8, int8_t);
