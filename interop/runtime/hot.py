@@ -16,7 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .device import DeviceKey, LoadedKernel, open_device
-from .hot_rules import NotInline
 from .hot_source import Shape, Source
 from .plan import KernelPlan
 
@@ -27,7 +26,7 @@ MOST = 16
 """How many forms of calls of one kernel are remembered. Calls of other forms take the slow path."""
 _AFTER = 2
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal handler may launch as well
 _in_use: weakref.WeakSet[HotPaths] = weakref.WeakSet()
 
 
@@ -59,9 +58,8 @@ class HotPaths:
             if self._is_due(form):
                 device = open_device(key)
                 self._add(shape, compile_hot(Source(plan, shape, device, load(device), args)))
-        except NotInline:
-            return
-        except Exception:  # the call has succeeded; an odd object among its arguments must not make it fail now
+        except Exception:
+            # Mostly NotInline. The call has succeeded: an odd object among its arguments must not make it fail now.
             return
 
     def _is_due(self, form: tuple[Any, ...]) -> bool:
@@ -128,7 +126,7 @@ def forget() -> None:
 def _after_fork() -> None:
     """In a forked child no driver handle is valid, and the lock may be another thread's, which is not here."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     forget()
 
 
