@@ -55,7 +55,13 @@ def write(bundle: Bundle, directory: str | os.PathLike[str]) -> Path:
 
 
 def _check_replaceable(target: Path) -> None:
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
+    try:
+        target.lstat()
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:  # ValueError: a zero in the path
+        raise BundleError(f"cannot write the bundle {target}: {getattr(error, 'strerror', '') or error}") from None
+    if target.is_symlink() or not target.is_dir():
         raise BundleError(f"cannot write the bundle {target}: something that is not a folder is there; remove it first")
     if target.is_dir():
         try:

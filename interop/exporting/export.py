@@ -273,7 +273,9 @@ def _is_ours(folder: Path) -> bool:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         files = manifest["files"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return False
+    if not isinstance(files, dict):
         return False
     for directory, folders, names in os.walk(folder):
         folders[:] = [f for f in folders if not (Path(directory) / f / "CMakeCache.txt").is_file()]
@@ -284,6 +286,7 @@ def _is_ours(folder: Path) -> bool:
                 continue
             if relative not in files:
                 raise abi.BundleError(f"cannot export to {folder}: {relative} is not of the export; move it elsewhere")
-            if hashlib.sha256(path.read_bytes()).hexdigest() != files[relative]:
+            regular = path.is_file() and not path.is_symlink()  # reading a pipe would wait for ever
+            if not regular or hashlib.sha256(path.read_bytes()).hexdigest() != files[relative]:
                 raise abi.BundleError(f"cannot export to {folder}: {relative} was changed; move your version elsewhere")
     return True

@@ -37,12 +37,21 @@ def atomic_folder(target: Path, is_ours: Callable[[Path], bool]) -> Iterator[Pat
 
 
 def _check_replaceable(target: Path, is_ours: Callable[[Path], bool]) -> None:
-    if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise abi.BundleError(f"cannot export to {target}: something that is not a folder is there; remove it first")
     try:
+        target.lstat()
         occupied = target.is_dir() and any(target.iterdir())
-    except OSError as error:
-        raise abi.BundleError(f"cannot export to {target}: {error.strerror or error}") from None
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:  # ValueError: a zero in the path
+        raise abi.BundleError(f"cannot export to {target}: {getattr(error, 'strerror', '') or error}") from None
+    if target.is_symlink() or not target.is_dir():
+        raise abi.BundleError(f"cannot export to {target}: something that is not a folder is there; remove it first")
+    here = Path.cwd()
+    if target.resolve() in (here, *here.parents):
+        raise abi.BundleError(
+            f"cannot export to {target}: the folder is replaced as a whole, and this process works in {here}; "
+            "start it elsewhere, or export to a folder in it"
+        )
     if occupied and not is_ours(target):
         raise abi.BundleError(
             f"cannot export to {target}: the folder holds other files and is no export; choose a new or an empty folder"

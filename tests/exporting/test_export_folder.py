@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -84,6 +85,40 @@ def test_other_folders_and_files_are_left_alone(quick_export: Export, tmp_path: 
     with pytest.raises(abi.BundleError, match="not a folder"):
         quick_export([export_kernels.saxpy()], directory=tmp_path / "file")
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("what", ["pipe", "link", "dangling link"])
+def test_what_took_the_place_of_a_file_is_left_alone(quick_export: Export, tmp_path: Path, what: str) -> None:
+    file = quick_export([export_kernels.saxpy()]) / "main.cpp"
+    mine = file.rename(tmp_path / "mine.cpp")
+    if what == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to(mine if what == "link" else tmp_path / "nowhere")
+    with pytest.raises(abi.BundleError, match=r"main\.cpp was changed"):
+        quick_export([export_kernels.scale()])
+    assert os.path.lexists(file)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"files": null}', '{"files": ["a"]}', "[" * 100_000, '{"files": {}}'])
+def test_a_strange_manifest_makes_no_folder_ours(quick_export: Export, tmp_path: Path, text: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "export.json").write_text(text)
+    (tmp_path / "out" / "a").write_text("mine")
+    with pytest.raises(abi.BundleError, match="cannot export to"):
+        quick_export([export_kernels.saxpy()])
+    assert (tmp_path / "out" / "a").read_text() == "mine"
+
+
+def test_paths_that_cannot_be_and_the_working_folder(
+    quick_export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "deeper").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here" / "deeper")
+    for path, words in (("x" * 300, "too long"), ("a\0b", "null"), (".", "works in"), ("..", "works in")):
+        with pytest.raises(abi.BundleError, match=words):
+            quick_export([export_kernels.saxpy()], directory=path)
+    assert quick_export([export_kernels.saxpy()], directory="a b/é").path.is_dir()
 
 
 def test_nothing_is_left_after_an_error(quick_export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
