@@ -14,6 +14,7 @@ from typing import Any
 from abi import SCALARS, ArgumentTypeError, Scalar
 
 from . import dlpack
+from .advice import UnfitArray
 from .device import CPU, DeviceKey
 
 
@@ -118,6 +119,12 @@ def view(value: Any, what: str, stream: int | None = None) -> ArrayView:
     raise NotAnArray
 
 
+def _name(what: str) -> str:
+    """The parameter's name out of how messages call it: ``saxpy: x``."""
+    kernel, _, name = what.rpartition(": ")
+    return name if kernel and name.isidentifier() else "array"
+
+
 # -- NumPy ---------------------------------------------------------------------------------------------------------
 
 
@@ -132,7 +139,8 @@ def _from_numpy(array: Any, what: str) -> ArrayView:
     scalar, name, itemsize = known
     flags, shape = array.flags, array.shape
     if type(array).__module__.startswith("numpy.ma"):
-        raise ArgumentTypeError(f"{what}: masked arrays cannot be passed; pass x.filled(value) or x.data")
+        name = _name(what)
+        raise UnfitArray(f"{what}: masked arrays cannot be passed", f"{name}.filled(value) or {name}.data")
     if flags.c_contiguous:
         strides = (1,) if len(shape) == 1 else contiguous_strides(shape)
     else:
@@ -146,9 +154,9 @@ def _from_numpy(array: Any, what: str) -> ArrayView:
 
 def _numpy_dtype(dtype: Any, what: str) -> tuple[Scalar | None, str, int]:
     if not dtype.isnative:
-        raise ArgumentTypeError(
-            f"{what}: the array's bytes are in foreign order ({dtype.str}); "
-            "convert it: x.astype(x.dtype.newbyteorder('='))"
+        raise UnfitArray(
+            f"{what}: the array's bytes are in foreign order ({dtype.str})",
+            f"{_name(what)}.astype({_name(what)}.dtype.newbyteorder('='))",
         )
     if dtype.hasobject:
         raise ArgumentTypeError(f"{what}: the array holds Python objects, which a kernel cannot read")
@@ -173,9 +181,9 @@ def _element_strides(strides: tuple[int, ...], shape: tuple[int, ...], itemsize:
     result = []
     for axis, (stride, extent) in enumerate(zip(strides, shape)):
         if itemsize and stride % itemsize and extent > 1:
-            raise ArgumentTypeError(
-                f"{what}: stride {stride} bytes of axis {axis} is not a multiple of the element size {itemsize}; "
-                "pass np.ascontiguousarray(x)"
+            raise UnfitArray(
+                f"{what}: stride {stride} bytes of axis {axis} is not a multiple of the element size {itemsize}",
+                f"np.ascontiguousarray({_name(what)})",
             )
         result.append(stride // itemsize if itemsize else 0)
     return tuple(result)
@@ -195,10 +203,10 @@ def _from_torch(tensor: Any, what: str) -> ArrayView:
     if kind not in ("cpu", "cuda"):
         raise ArgumentTypeError(f"{what}: the tensor is on {tensor.device}; kernels take tensors on cpu and cuda")
     if tensor.layout is not torch.strided:
-        raise ArgumentTypeError(f"{what}: the tensor's layout is {tensor.layout}; pass x.to_dense()")
+        raise UnfitArray(f"{what}: the tensor's layout is {tensor.layout}", f"{_name(what)}.to_dense()")
     if tensor.is_conj() or tensor.is_neg():
-        raise ArgumentTypeError(
-            f"{what}: the tensor is a lazy conjugate or negation; pass x.resolve_conj().resolve_neg()"
+        raise UnfitArray(
+            f"{what}: the tensor is a lazy conjugate or negation", f"{_name(what)}.resolve_conj().resolve_neg()"
         )
     address = _torch_address(tensor, what)
     name = str(tensor.dtype).removeprefix("torch.")

@@ -32,6 +32,7 @@ from abi import (
 from abi.rule_eval import Evaluator, Fault
 from abi.rules import no_block_message, no_grid_message, no_shared_message
 
+from . import advice
 from .arrays import ArrayView, NotAnArray, view
 from .device import Device, DeviceKey, Dim3, LoadedKernel, open_device
 from .plan import ArgumentPlan, KernelPlan, Kind
@@ -157,6 +158,10 @@ def _read_array(argument: ArgumentPlan, value: Any, stream: int | None, argument
         raise ArgumentTypeError(
             f"{argument.what} is {argument.type_text}, but {_shown(value)} is given: {_ADVICE}"
         ) from None
+    except advice.UnfitArray as error:
+        if argument.writes:
+            raise advice.for_written(error) from None
+        raise
     _check_array(argument, array)
     arguments.views.append((name, array))
     count = array.count
@@ -176,8 +181,8 @@ def _check_array(argument: ArgumentPlan, array: ArrayView) -> None:
     what, element = argument.what, argument.element
     if element is not None and array.dtype is not element and array.dtype != element:
         raise ArgumentTypeError(
-            f"{what} is {argument.type_text}, but the array holds {array.dtype_name}: convert it, as in "
-            f"x.astype({_numpy_name(element.name)})"
+            f"{what} is {argument.type_text}, but the array holds {array.dtype_name}: "
+            f"{advice.converted(argument.name, element, array.framework, argument.writes)}"
         )
     if argument.kind is Kind.TENSOR:
         if len(array.shape) != argument.rank:
@@ -187,16 +192,19 @@ def _check_array(argument: ArgumentPlan, array: ArrayView) -> None:
         if argument.writes and overlaps_itself(array.shape, array.strides):
             raise ArgumentTypeError(
                 f"{what} is written, and elements of the array share memory (shape {array.shape}, strides "
-                f"{array.strides} elements): pass a copy"
+                f"{array.strides} elements): {advice.copy_back('copy')}"
             )
     elif not array.is_contiguous:
         negative = " and a negative stride" if any(s < 0 for s in array.strides) else ""
         raise ArgumentTypeError(
             f"{what} is {argument.type_text}, but the array is not contiguous{negative} (shape {array.shape}, strides "
-            f"{array.strides} elements): pass {_contiguous_advice(array)}"
+            f"{array.strides} elements): {advice.contiguous(argument.name, array.framework, argument.writes)}"
         )
     if argument.writes and array.read_only:
-        raise ArgumentTypeError(f"{what} is written by the kernel, and the array is read-only: pass a copy")
+        raise ArgumentTypeError(
+            f"{what} is written by the kernel, and the array is read-only: make a writable copy, launch on that, and "
+            "use the copy from there on"
+        )
     size = element.size if element else array.itemsize
     if size > 1 and array.address % size and array.count:
         # The rule's text and values are those of the C runtime.
@@ -207,22 +215,8 @@ def _check_array(argument: ArgumentPlan, array: ArrayView) -> None:
         raise ContractError(message, kernel=argument.kernel, rule=requirement.rule, values=values)
 
 
-def _contiguous_advice(array: ArrayView) -> str:
-    if array.framework in ("torch",):
-        return "x.contiguous()"
-    return "cupy.ascontiguousarray(x)" if array.framework == "cupy" else "np.ascontiguousarray(x)"
-
-
 def _axes(rank: int) -> str:
     return f"{rank} dimension" + ("" if rank == 1 else "s")
-
-
-def _numpy_name(element: str) -> str:
-    names = {"bool": "bool", "bf16": "ml_dtypes.bfloat16"}
-    if element in names:
-        return names[element]
-    word = {"i": "int", "u": "uint", "f": "float"}[element[0]]
-    return f"np.{word}{element[1:]}"
 
 
 def overlaps_itself(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -238,13 +232,19 @@ def overlaps_itself(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 def _byte_block(argument: ArgumentPlan, value: Any) -> bytes:
-    """The bytes of a by-value block: bytes, a NumPy scalar, or a ctypes structure of exactly the right size."""
+    """The bytes of a by-value block, exactly as many as it has.
+
+    It may be bytes, a NumPy scalar or 0-dimensional structured array, or a ctypes structure.
+    """
     import ctypes
 
     numpy = sys.modules.get("numpy")
     if isinstance(value, (bytes, bytearray, memoryview, ctypes.Structure, ctypes.Union, ctypes.Array)):
         data = bytes(value)
-    elif numpy is not None and isinstance(value, numpy.generic):
+    elif numpy is not None and (
+        isinstance(value, numpy.generic)
+        or (isinstance(value, numpy.ndarray) and value.shape == () and value.dtype.kind == "V")
+    ):
         if value.dtype.hasobject or not value.dtype.isnative:
             raise ArgumentTypeError(f"{argument.what}: {value.dtype} cannot be passed as bytes")
         data = value.tobytes()
@@ -254,7 +254,9 @@ def _byte_block(argument: ArgumentPlan, value: Any) -> bytes:
             "scalar, or a ctypes.Structure"
         )
     if len(data) != argument.size:
-        raise ArgumentTypeError(f"{argument.what} is {argument.type_text}, but {len(data)} bytes are given")
+        packed = numpy is not None and isinstance(value, (numpy.generic, numpy.ndarray)) and value.dtype.names
+        help_ = ": give the dtype align=True, so that it is laid out as C lays it out" if packed else ""
+        raise ArgumentTypeError(f"{argument.what} is {argument.type_text}, but {len(data)} bytes are given{help_}")
     return data
 
 

@@ -64,7 +64,7 @@ def _integer(value: Any, what: str, type_: Scalar) -> int:
     if hasattr(value, "shape") and value.shape != ():
         _wrong(value, what, type_)
     if getattr(value, "ndim", None) == 0 and not _is_numpy_scalar(value):
-        raise ArgumentTypeError(f"{what} is {type_}, but a 0-dimensional {_kind(value)} is given: pass x.item()")
+        _zero_dimensional(value, what, type_)
     try:
         return operator.index(value)
     except TypeError:
@@ -97,7 +97,7 @@ def _float_converter(type_: Scalar) -> Converter:
 def _real(value: Any, what: str, type_: Scalar) -> float:
     if not (isinstance(value, (int, float)) or _is_real_numpy_scalar(value)):
         if getattr(value, "ndim", None) == 0:
-            raise ArgumentTypeError(f"{what} is {type_}, but a 0-dimensional {_kind(value)} is given: pass x.item()")
+            _zero_dimensional(value, what, type_)
         _wrong(value, what, type_)
     try:
         return float(value)
@@ -138,6 +138,12 @@ def _is_real_numpy_scalar(value: Any) -> bool:
     return _is_numpy_scalar(value) and (
         value.dtype.kind in "biuf" or (value.dtype.names is None and "float" in value.dtype.name)
     )
+
+
+def _zero_dimensional(value: Any, what: str, type_: Scalar) -> NoReturn:
+    name = what.rpartition(": ")[2]
+    advice = f"{name if name.isidentifier() else 'value'}.item()"
+    raise ArgumentTypeError(f"{what} is {type_}, but a 0-dimensional {_kind(value)} is given: pass {advice}")
 
 
 def _wrong(value: Any, what: str, type_: Scalar) -> NoReturn:
