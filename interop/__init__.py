@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from . import language, simt
     from .errors import CompileError, DivergenceError, RaceError, SyntaxError_, TypeError_, UnsupportedError
     from .exporting import Example, export  # type: ignore[no-redef]
-    from .importing import foreign, load_cuda, load_ptx  # type: ignore[no-redef]
+    from .importing import AmbiguousKernel, NoSuchKernel, foreign, load_cuda, load_ptx  # type: ignore[no-redef]
     from .language import *
     from .pipeline import Pipeline
     from .runtime import DeviceArray, Launchable, Stream, devices, empty, synchronize, to_device
@@ -47,7 +47,7 @@ _HOME = {
         ("CompileError", "DivergenceError", "RaceError", "SyntaxError_", "TypeError_", "UnsupportedError"), "errors"
     ),
     **dict.fromkeys(("Example", "export"), "exporting"),
-    **dict.fromkeys(("foreign", "load_cuda", "load_ptx"), "importing"),
+    **dict.fromkeys(("AmbiguousKernel", "NoSuchKernel", "foreign", "load_cuda", "load_ptx"), "importing"),
     **dict.fromkeys(("DeviceArray", "Launchable", "Stream", "devices", "empty", "synchronize", "to_device"), "runtime"),
     "Pipeline": "pipeline",
 }

@@ -8,10 +8,10 @@ import os
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import PurePath
 from typing import Any
 
 from ..errors import Location, SyntaxError_
+from ..language.definition import embedded_path
 
 
 class Source:
@@ -27,7 +27,7 @@ class Source:
         self.caller_locals = caller_locals or {}
         self.name = function.__name__
         self.file = _file(function)
-        self.embedded = _embedded(function)
+        self.embedded = embedded_path(function)
         self._lines, self._first = _lines(function)
         self.tree = self._parse()
         self.docstring = inspect.getdoc(function) or ""
@@ -96,15 +96,6 @@ def _file(function: Callable[..., Any]) -> str:
     path = function.__code__.co_filename
     relative = os.path.relpath(path) if os.path.isabs(path) else path
     return path if relative.startswith("..") else relative
-
-
-def _embedded(function: Callable[..., Any]) -> str:
-    """The path below the folder that its module was imported from: ``filters/edges.py`` for ``filters.edges``."""
-    path = PurePath(function.__code__.co_filename)
-    module = (function.__module__ or "").split(".")
-    parts = path.parts[:-1] if path.stem == "__init__" else (*path.parts[:-1], path.stem)
-    count = len(module) if list(parts[-len(module) :]) == module else 1
-    return "/".join(path.parts[-count - (path.stem == "__init__") :])
 
 
 def _lines(function: Callable[..., Any]) -> tuple[list[str], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .cuda import load_cuda
 from .foreign import ForeignKernel, foreign
-from .module import Module
+from .module import AmbiguousKernel, Module, NoSuchKernel
 from .ptx_module import load_ptx
 
-__all__ = ["ForeignKernel", "Module", "foreign", "load_cuda", "load_ptx"]
+__all__ = ["AmbiguousKernel", "ForeignKernel", "Module", "NoSuchKernel", "foreign", "load_cuda", "load_ptx"]

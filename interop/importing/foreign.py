@@ -30,17 +30,19 @@ from abi import (
     Tensor,
 )
 from abi.rules import parse, split_grid, with_implied
-from abi.show import python_signature
+from abi.show import C_SCALARS, python_signature
 from abi.verify import verify
 
 from ..errors import Location, SyntaxError_, TypeError_
 from ..language.constants import BlockRule, Const
+from ..language.definition import embedded_path
 from ..language.types import Annotation
 from ..runtime import Launchable
 from .cuda import load_cuda
 from .demangle import readable
-from .module import Module
+from .module import AmbiguousKernel, Module
 from .ptx_module import load_ptx
+from .structs import struct_type
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,14 @@ def foreign(
         ``extern __shared__`` takes the size from each call: ``k[grid, block, stream, shared](...)``.
     :param convention: ``c``; ``interop-1`` for kernels that take slices and tensors as this project's do.
 
-    The declaration is compared with the image at first use: count, sizes, and types where they are known.
+    The declaration is compared with the image at first use: count, sizes, and types where they are known. Types are
+    known of CUDA C++ source and of PTX whose symbols are C++ names; among overloads they choose the kernel, and a
+    pointer that the kernel may write through cannot be declared ``io.In``. Other PTX does not say what a kernel does
+    with a pointer: there the declaration is trusted, and ``io.In`` for memory that the kernel writes would be wrong
+    unnoticed.
+
+    A structure passed by value is annotated with a NumPy structured dtype, a ``ctypes.Structure`` or
+    ``abi.Bytes(size, align)``.
 
     >>> import interop as io
     >>> @foreign("scale.cu", block=256, grid="ceil_div(n, block.x)", fill={"n": "len(y)"})
@@ -131,10 +140,14 @@ class ForeignKernel(Launchable):
     def _build(self) -> abi.Program:
         declaration = self.declaration
         module = _open(declaration)
+        name = declaration.symbol or self.name
+        candidates = [k.program() for k in module.candidates(name)]
+        if len(candidates) > 1:
+            return _choose(declaration, name, candidates)
         try:
-            image = module.kernel(declaration.symbol or self.name).program()
+            image = module.kernel(name).program()
         except abi.SymbolNotFound as error:
-            raise abi.SymbolNotFound(f"{declaration.location}: {error}") from None
+            raise type(error)(f"{declaration.location}: {error}") from None
         return abi.Program(_describe(declaration, image), image.images)
 
     def __repr__(self) -> str:
@@ -215,6 +228,9 @@ def _resolve(
 def _param(name: str, annotation: Any, fill: str | None, location: Location, convention: str) -> Param:
     if isinstance(annotation, (Scalar, Bytes)):
         return Param(name, annotation, fill=fill)
+    struct = struct_type(annotation)
+    if struct is not None:
+        return Param(name, struct, fill=fill)
     if isinstance(annotation, Annotation):
         if isinstance(annotation.type, (Slice, Tensor)) and convention == "c":
             raise TypeError_(
@@ -227,7 +243,8 @@ def _param(name: str, annotation: Any, fill: str | None, location: Location, con
     raise TypeError_(
         f"the annotation of '{name}' is {annotation!r}, which is no parameter type",
         location,
-        help="write io.In[io.f32], io.Out[io.f32], io.InOut[io.f32], io.f32, io.i32 … or abi.Bytes(size, align)",
+        help="write io.In[io.f32], io.Out[io.f32], io.InOut[io.f32], io.f32, io.i32 …, and for a structure a NumPy "
+        "structured dtype (made with align=True), a ctypes.Structure, or abi.Bytes(size, align)",
     )
 
 
@@ -303,6 +320,28 @@ def _open(declaration: Declaration) -> Module:
     raise abi.UnsupportedError(f"{path}: @io.foreign reads .cu and .ptx files, not '{path.suffix}'")
 
 
+def _choose(declaration: Declaration, name: str, candidates: Sequence[abi.Program]) -> abi.Program:
+    """The one overload whose parameters are the declared ones."""
+    fitting, problems = [], []
+    for image in candidates:
+        try:
+            fitting.append(abi.Program(_describe(declaration, image), image.images))
+        except AbiMismatch as error:
+            problems.append(f"  {image.kernel.name}: {str(error).splitlines()[0]}")
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(image.kernel.name for image in candidates)
+    if not fitting:
+        listed = "\n".join(problems)
+        raise AbiMismatch(
+            f"{declaration.location}: the declaration fits none of the kernels called '{name}':\n{listed}"
+        )
+    raise AmbiguousKernel(
+        f"{declaration.location}: '{name}' could be any of: {names}; "
+        f'say which: @io.foreign(..., symbol="{candidates[0].kernel.name}")'
+    )
+
+
 def _describe(declaration: Declaration, program: abi.Program) -> Kernel:
     """The declared kernel's record, once it is known to be what the image holds."""
     image, d = program.kernel, declaration
@@ -321,12 +360,11 @@ def _describe(declaration: Declaration, program: abi.Program) -> Kernel:
         requires=requires + _alignments(image, d.params),
         convention=d.convention,
         check_level=CheckLevel.TYPED,
-        source=f"{d.location.file}:{d.location.line}",
+        source=f"{embedded_path(d.function)}:{d.location.line}",
         doc=inspect.cleandoc(d.function.__doc__ or ""),
     )
     verify(kernel, program.images[0], readable)
-    if d.convention == "c":
-        _compare_types(kernel, image)
+    _compare_types(kernel, image)
     _compare_blocks(kernel, image)
     return with_implied(kernel)
 
@@ -347,8 +385,11 @@ def _alignments(image: Kernel, params: Sequence[Param]) -> tuple[Requirement, ..
 
 
 def _compare_types(kernel: Kernel, image: Kernel) -> None:
-    for ours, theirs in zip(kernel.params, image.params):
-        problem = _difference(ours, theirs, image.check_level is CheckLevel.TYPED)
+    typed, by_offset = image.check_level is CheckLevel.TYPED, {p.slots[0].offset: p for p in image.params if p.slots}
+    for ours in kernel.params:
+        # A slice or tensor begins with its pointer, which is one parameter of the image.
+        theirs = by_offset.get(ours.slots[0].offset) if ours.slots else None
+        problem = _difference(ours, theirs, typed) if theirs else ""
         if problem:
             raise AbiMismatch(
                 f"{kernel.name}: the declaration does not match the image: {problem}\n"
@@ -364,15 +405,31 @@ def _all_visible(kernel: Kernel) -> tuple[Param, ...]:
 def _difference(ours: Param, theirs: Param, typed: bool) -> str:
     """Why a declared parameter cannot be the image's; sizes have been compared before."""
     a, b = ours.type, theirs.type
+    if isinstance(a, (Slice, Tensor)):
+        a = Pointer(a.element)
     if isinstance(a, Pointer) and isinstance(b, Pointer):
         if a.pointee and b.pointee and a.pointee != b.pointee:
             return f"'{ours.name}' points to {a.pointee}, and in the image to {b.pointee}"
         if typed and ours.access.writes and not theirs.access.writes:
             return f"'{ours.name}' is declared as written, and the image takes a pointer to const"
+        if typed and theirs.access.writes and not ours.access.writes:
+            return (
+                f"'{ours.name}' is declared as read only, and the kernel may write through its pointer: "
+                f"{_read_only_advice(ours, b)}"
+            )
         return ""
     if not typed:
         return ""  # kinds of numbers have been compared with the image as well
     return f"'{ours.name}' is declared {a}, and in the image it is {b}" if a != b else ""
+
+
+_C_NAMES = {**C_SCALARS, "f16": "__half", "bf16": "__nv_bfloat16", "i8": "signed char", "u8": "unsigned char"}
+
+
+def _read_only_advice(ours: Param, image: Pointer) -> str:
+    word = {Slice: "DisjointSlice", Tensor: "DisjointTensor"}.get(type(ours.type), "InOut")
+    pointee = f"const {_C_NAMES[image.pointee.name]} *" if image.pointee else "a pointer to const"
+    return f"declare it io.{word}, or write {pointee} in the source"
 
 
 def _compare_blocks(kernel: Kernel, image: Kernel) -> None:

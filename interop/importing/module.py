@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import abi
@@ -20,11 +20,15 @@ class NoSuchKernel(SymbolNotFound, AttributeError):
     """A module has no kernel of that name."""
 
 
+class AmbiguousKernel(NoSuchKernel):
+    """A module has several kernels to which a name might refer."""
+
+
 class Module:
-    """Kernels of one source or image. ``module.blur`` or ``module.kernel("image::blur<float, 3>")`` is a kernel.
+    """Kernels of one source or image. ``module.blur`` or ``module["image::blur<float, 3>"]`` is a kernel.
 
     A kernel's name is its C++ name with namespaces and template arguments; overloads have their parameter types as
-    well. The last part of a name is enough where only one kernel has it.
+    well. The last part of a name is enough where only one kernel has it. ``list(module)`` has the names.
     """
 
     def __init__(self, name: str, programs: Iterable[abi.Program], instantiate: Instantiate | None = None) -> None:
@@ -48,7 +52,14 @@ class Module:
 
         :raises SymbolNotFound: the message lists the kernels that there are, nearest first.
         """
-        found = self._kernels.get(name) or self._symbols.get(name) or self._search(name)
+        matches = self.candidates(name)
+        if len(matches) > 1:
+            names = [m.name for m in matches]
+            raise AmbiguousKernel(
+                f"{self._name}: '{name}' could be any of: {', '.join(names)}; write the whole name: "
+                f'module["{names[0]}"], or symbol="{names[0]}" in a declaration'
+            )
+        found = matches[0] if matches else None
         if found is None and self._instantiate is not None:
             found = self._instantiate(name)
             if found is not None:
@@ -57,12 +68,30 @@ class Module:
             raise NoSuchKernel(f"{self._name}: {not_found_message(name, list(self._kernels))}")
         return found
 
-    def _search(self, name: str) -> Launchable | None:
+    def candidates(self, name: str) -> list[Launchable]:
+        """Every loaded kernel to which `name` may refer: more than one for an overload's name without parameters."""
+        exact = self._kernels.get(name) or self._symbols.get(name)
+        if exact is not None:
+            return [exact]
         wanted = normal(name)
-        matches = [known for known in self._kernels if wanted in _forms(known)]
-        if len(matches) > 1:
-            raise NoSuchKernel(f"{self._name}: '{name}' could be any of: {', '.join(matches)}; write the whole name")
-        return self._kernels[matches[0]] if matches else None
+        return [kernel for known, kernel in self._kernels.items() if wanted in _forms(known)]
+
+    def __getitem__(self, name: str) -> Launchable:
+        """``module["blur<float, 3>"]``: the same as :meth:`kernel`."""
+        if not isinstance(name, str):
+            raise TypeError(f"a module of kernels is indexed by a kernel's name, not by {type(name).__name__}")
+        return self.kernel(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the kernels."""
+        return iter(list(self._kernels))
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether :meth:`kernel` finds `name` among the kernels that are loaded. Compiles nothing."""
+        return isinstance(name, str) and len(self.candidates(name)) == 1
 
     def __getattr__(self, name: str) -> Launchable:
         if name.startswith("__"):

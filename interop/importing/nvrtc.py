@@ -66,7 +66,9 @@ def compile_source(source: Source, expressions: Sequence[str] = ()) -> Compiled:
 
 def _compile(source: Source, expressions: Sequence[str]) -> Compiled:
     nvrtc = bindings()
-    program = _call(nvrtc, "nvrtcCreateProgram", source.text.encode(), source.file.encode(), 0, [], [])
+    # The name goes into what __FILE__ and assert() print, and so into the image: without its folder.
+    name = os.path.basename(source.file).encode()
+    program = _call(nvrtc, "nvrtcCreateProgram", source.text.encode(), name, 0, [], [])
     try:
         for expression in expressions:
             _call(nvrtc, "nvrtcAddNameExpression", program, expression.encode())

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from abi import CheckLevel, Entry, Image, Kernel, Launch, Program
 from abi.rules import with_implied
@@ -73,7 +74,7 @@ def _kernel(
         requires=requires,
         convention="c",
         check_level=CheckLevel.TYPED if typed else CheckLevel.LAYOUT,
-        source=origin.file,
+        source=Path(origin.file).name,  # a folder would make the same source give other bytes elsewhere
     )
     # Where integers and pointers look alike there is no telling which arguments are arrays.
     return with_implied(kernel) if typed else kernel

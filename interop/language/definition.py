@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from types import ModuleType
 from typing import Any, Union
 
@@ -42,10 +43,19 @@ def annotation_names(local_names: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in local_names.items() if isinstance(value, kinds)}
 
 
+def embedded_path(function: Callable[..., Any]) -> str:
+    """The path below the folder that its module was imported from: ``filters/edges.py`` for ``filters.edges``."""
+    path = PurePath(function.__code__.co_filename)
+    module = (function.__module__ or "").split(".")
+    parts = path.parts[:-1] if path.stem == "__init__" else (*path.parts[:-1], path.stem)
+    count = len(module) if list(parts[-len(module) :]) == module else 1
+    return "/".join(path.parts[-count - (path.stem == "__init__") :])
+
+
 def _readable(value: bool | int | float) -> str:
     """A constant's value as part of a symbol: -1 is m1, 0.5 is 0p5, 1e-05 is 1em05."""
     text = str(int(value)) if isinstance(value, bool) else repr(value)
     return text.replace("-", "m").replace(".", "p").replace("+", "")
 
 
-__all__ = ["BlockSpec", "KernelDefinition", "annotation_names"]
+__all__ = ["BlockSpec", "KernelDefinition", "annotation_names", "embedded_path"]
