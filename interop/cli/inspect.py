@@ -11,6 +11,8 @@ from abi import Error, Kernel, UnsupportedError
 from abi import bundle as bundles
 from abi.show import c_signature, contract_lines, layout_table, python_signature
 
+from ..exporting.text import visible
+
 
 def reports(path: Path) -> Iterator[str]:
     """One report a kernel of a `.cu`, `.ptx` or `.py` file or a bundle; :class:`abi.Error` when it cannot be read."""
@@ -34,7 +36,7 @@ def describe(kernel: Kernel) -> str:
     lines += ["", "  contract", *(f"    {line}" for line in contract_lines(kernel))]
     lines += ["", f"  parameter buffer (convention {kernel.convention}, checked at level {kernel.check_level.value})"]
     lines += [f"    {line}" for line in layout_table(kernel).splitlines()]
-    return "\n".join(lines)
+    return visible("\n".join(lines))  # the text of a bundle is a stranger's
 
 
 def _kernels(path: Path) -> Iterable[Kernel]:

@@ -38,13 +38,21 @@ def comment_text(text: str) -> str:
     >>> comment_text("*/ \\u202e")
     '* / <U+202E>'
     """
-    shown = "".join(f"<U+{ord(c):04X}>" if _is_unseen(c) else c for c in text)
-    return shown.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
+    return visible(text).replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?").rstrip("\\")
+
+
+def visible(text: str) -> str:
+    """`text` with control characters, and those that change its direction, written as numbers.
+
+    >>> visible("a \\x1b[2J")
+    'a <U+001B>[2J'
+    """
+    return "".join(f"<U+{ord(c):04X}>" if _is_unseen(c) else c for c in text)
 
 
 def _is_unseen(char: str) -> bool:
-    """Control characters, and those that change the direction of text, of which compilers warn."""
-    return char != "\t" and unicodedata.category(char) in ("Cc", "Cf")
+    """What compilers warn of and terminals obey; a tab and the end of a line are neither."""
+    return char not in "\t\n" and unicodedata.category(char) in ("Cc", "Cf")
 
 
 def doc_comment(lines: Sequence[str], indent: str = "") -> str:

@@ -154,3 +154,25 @@ def test_shared_headers_are_a_cmake_package(tmp_path: Path) -> None:
     for command in ([cmake, "-B", "build", f"-Dinterop_DIR={folder}"], [cmake, "--build", "build"], ["build/app"]):
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_text_of_a_kernel_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    source = SCALE.replace("(float *y", "(const float *x, float *y")
+    lines = ["import interop as io", f"SOURCE = {source!r}"]
+    lines += [
+        "@io.foreign(io.load_cuda(SOURCE))",
+        "def scale(x: io.In[io.f32], y: io.InOut[io.f32], a: io.f32, n: io.u64):",
+    ]
+    (tmp_path / "evil.py").write_text("\n".join([*lines, '    """\\x1b[2J \\u202e"""']) + "\n")
+    done = interop("inspect", tmp_path / "evil.py")
+    assert done.returncode == 0, done.stderr
+    assert "<U+001B>[2J <U+202E>" in done.stdout and "\x1b" not in done.stdout
+
+
+def test_a_full_disk_and_a_plain_terminal() -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "interop", "doctor"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 1 and "Traceback" not in done.stderr and "No space left" in done.stderr
+    done = interop("doctor", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0 and "?" in done.stdout
