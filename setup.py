@@ -30,4 +30,6 @@ setup(
     package_dir={"interop._shim": "cpp_shim"},
     package_data={"": ["*.h", "*.hpp", "*.c", "*.cmake", "*.in", "*.json", "*.typed", "*.pyi", "*.cu"]},
     cffi_modules=["interop/executor/native_build.py:ffibuilder"],
+    # The native module keeps to the stable ABI, so one wheel serves every Python from 3.10 on.
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )

@@ -6,6 +6,7 @@ kernels are exported, built into a C++ program, and run again on the same pixels
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -172,6 +173,9 @@ def export_kernels(pipeline: io.Pipeline, folder: Path) -> None:
 
 def build_host(out: Path) -> Path:
     """Builds the C++ program of ``host/`` against the exported folder; returns the build folder."""
+    for tool in ("cc", "c++"):
+        if not shutil.which(os.environ.get({"cc": "CC", "c++": "CXX"}[tool], tool)):
+            raise DemoError(f"no {tool} found, which builds the C++ half: apt install g++ (or your system's package)")
     build = out / "build"
     configure = ["-S", HERE / "host", "-B", build, f"-DPHOTO_FOLDER={out / 'photo'}", "-DCMAKE_BUILD_TYPE=Release"]
     run_tool([cmake_tool("cmake"), *configure], "cmake")

@@ -221,6 +221,8 @@ class Pipeline:
         is_array = isinstance(param.type, (Pointer, Slice, Tensor))
         if isinstance(argument, (Buffer, ScalarInput)) and self._inputs.get(argument.name) != argument:
             raise ArgumentTypeError(f"{place}: '{argument.name}' belongs to another pipeline")
+        if isinstance(argument, Formula):
+            self._rule(argument.rule.text)  # of another pipeline, it may speak of buffers that this one has not
         if isinstance(argument, Buffer) != is_array:
             raise ArgumentTypeError(f"{place} is {param.type}, but {_what(argument)} is given")
         if isinstance(argument, Buffer):

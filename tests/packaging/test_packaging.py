@@ -57,6 +57,10 @@ def test_wheel_holds_headers_sources_schema_and_cmake_files(wheel: Path) -> None
     assert any(name.startswith("interop/executor/_native") and name.endswith(".so") for name in names)
 
 
+def test_one_wheel_serves_every_python(wheel: Path) -> None:
+    assert "-cp310-abi3-" in wheel.name
+
+
 def test_wheel_holds_no_tests_and_no_examples(wheel: Path) -> None:
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {t for t in tops if not t.endswith(".dist-info")} == {"abi", "interop"}

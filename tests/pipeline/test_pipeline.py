@@ -36,6 +36,14 @@ def double_in_place(y: io.DisjointSlice[io.f32]):
         y[i] = y[i] + y[i]
 
 
+@simt.kernel(block=128, grid="ceil_div(len(y), block.x)")
+def with_a_number(y: io.DisjointSlice[io.f32], n: io.i64):
+    """y <- n."""
+    i = simt.global_index()
+    if i < len(y):
+        y[i] = io.f32(n)
+
+
 @pytest.fixture(scope="module")
 def scale() -> io.Launchable:
     @io.foreign(
@@ -129,6 +137,13 @@ class TestDeclarationErrors:
         foreign = Pipeline("other").buffer("x2", io.f32)
         with pytest.raises(io.ArgumentTypeError, match="another pipeline"):
             self.p.add(add_one, self.x, foreign)
+
+    def test_formula_of_another_pipeline(self) -> None:
+        other = Pipeline("other")
+        other.buffer("z", io.f32)
+        formula = other.formula("len(z)")
+        with pytest.raises(io.Error, match="'z'"):
+            self.p.add(with_a_number, self.x, formula)
 
     def test_a_name_twice(self) -> None:
         with pytest.raises(io.Error, match="already"):
