@@ -54,6 +54,8 @@ def load_cuda(
     >>> module.fill[1, 32](y, 2.0)  # doctest: +SKIP
     """
     text, file = read_text(source, name, "__global__")
+    if re.match(r"(?:\s+|//[^\n]*\n|/\*.*?\*/)*\.version\s+\d", text, re.DOTALL):
+        raise abi.Error(f"{file}: this is PTX and not CUDA C++: load it with io.load_ptx")
     if isinstance(instances, str):
         raise TypeError(f"instances is a list: instances=[{instances!r}]")
     folder = "" if _is_text(source, "__global__") else str(Path(source).resolve().parent)
@@ -78,8 +80,28 @@ def read_text(source: str | os.PathLike[str], name: str | None, mark: str) -> tu
     try:
         return data.decode("utf-8"), name or str(path.resolve())
     except UnicodeDecodeError as error:
+        kind = binary_kind(data)
+        if kind:
+            raise abi.UnsupportedError(
+                f"{path}: this is {kind}, and what is read is source text or PTX: "
+                f"cuobjdump --dump-ptx {path.name} extracts PTX where the file has it"
+            ) from None
         line = data.count(b"\n", 0, error.start) + 1
         raise abi.ImageError(f"{path}: line {line} is not UTF-8 text") from None
+
+
+def binary_kind(data: bytes) -> str:
+    """What a file of machine code is, from its first bytes; empty when they say nothing.
+
+    >>> binary_kind(b"\x7fELF\x02\x01\x01A")
+    'a cubin (or another ELF file)'
+    """
+    kinds = {
+        b"\x7fELF": "a cubin (or another ELF file)",
+        b"\x50\xed\x55\xba": "a fatbin",
+        b"BC\xc0\xde": "LLVM bitcode",
+    }
+    return next((kind for start, kind in kinds.items() if data.startswith(start)), "")
 
 
 def _is_text(source: object, mark: str) -> bool:

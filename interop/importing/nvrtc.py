@@ -12,6 +12,7 @@ from typing import Any
 from abi import Error
 
 from ..errors import CompileError
+from .host_headers import HOST_CODE_ADVICE, header_advice, is_host_code, missing_headers
 
 _INSTALL = "pip install 'kernel-interop[cuda]'"
 
@@ -33,7 +34,8 @@ class Source:
     @property
     def is_self_contained(self) -> bool:
         """Whether the text alone decides: files that it includes may change, those of CUDA do not."""
-        return not self.include_paths and not re.search(r'^\s*#\s*include\s*"', self.text, re.MULTILINE)
+        folders = self.include_paths or _option_folders(self.options)
+        return not folders and not re.search(r'^\s*#\s*include\s*"', self.text, re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,9 @@ def _compile(source: Source, expressions: Sequence[str]) -> Compiled:
     nvrtc = bindings()
     # The name goes into what __FILE__ and assert() print, and so into the image: without its folder.
     name = os.path.basename(source.file).encode()
-    program = _call(nvrtc, "nvrtcCreateProgram", source.text.encode(), name, 0, [], [])
+    headers = missing_headers([*include_path(source), *_option_folders(source.options)])
+    texts, names = [text.encode() for text in headers.values()], [header.encode() for header in headers]
+    program = _call(nvrtc, "nvrtcCreateProgram", source.text.encode(), name, len(headers), texts, names)
     try:
         for expression in expressions:
             _call(nvrtc, "nvrtcAddNameExpression", program, expression.encode())
@@ -77,8 +81,8 @@ def _compile(source: Source, expressions: Sequence[str]) -> Compiled:
         if int(result) != 0:
             raise _compile_error(source, result, _text(nvrtc, "nvrtcGetProgramLog", program))
         ptx = _text(nvrtc, "nvrtcGetPTX", program)
-        names = {e: _call(nvrtc, "nvrtcGetLoweredName", program, e.encode()).decode() for e in expressions}
-        return Compiled(ptx, names)
+        lowered = {e: _call(nvrtc, "nvrtcGetLoweredName", program, e.encode()).decode() for e in expressions}
+        return Compiled(ptx, lowered)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
@@ -129,6 +133,18 @@ def include_path(source: Source) -> list[str]:
     return list(dict.fromkeys([*source.include_paths, *own, *cuda_headers()]))
 
 
+def _option_folders(options: Sequence[str]) -> list[str]:
+    """Folders that the caller's own NVRTC options name."""
+    found = []
+    for option, follower in zip(options, [*options[1:], ""]):
+        match = re.match(r"(?:-I|--include-path=|-include-path=)(.*)", option)
+        if match:
+            found.append(match[1].strip() or follower)
+        elif option in ("--include-path", "-include-path"):
+            found.append(follower)
+    return found
+
+
 def cuda_headers() -> list[str]:
     """Folders with CUDA's own headers: of pip's packages, of ``CUDA_HOME``, of ``/usr/local/cuda``."""
     found: list[str] = []
@@ -157,7 +173,9 @@ def _compile_error(source: Source, result: Any, log: str) -> CompileError:
         folders = include_path(source)
         where = "".join(f"\n  {folder}" for folder in folders) or " nowhere: no folder is given and CUDA has none"
         message += f"\n{missing[1]} was looked for in:{where}"
-        help_ = f"pass include_paths=[...]; CUDA's own headers come with {_INSTALL}"
+        help_ = header_advice(missing[1]) or f"pass include_paths=[...]; CUDA's own headers come with {_INSTALL}"
+    elif is_host_code(log):
+        help_ = HOST_CODE_ADVICE
     return CompileError(message, help=help_)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,6 +30,8 @@ def load_ptx(source: str | os.PathLike[str], *, name: str | None = None) -> Modu
     """
     text, file = read_text(source, name, ".version")
     text = text.rstrip("\0")
+    if "__global__" in text and not re.search(r"^\s*\.version\s", text, re.MULTILINE):
+        raise ImageError(f"{file}: this is CUDA C++ and not PTX: load it with io.load_cuda")
     try:
         signatures = read_signatures(text)
     except ImageError as error:
