@@ -54,21 +54,21 @@ interop_status runtime_derive(const interop_launch *launch, const char *what, co
 
 /* ---- Begin ---- */
 
-/* {0, 0, 0} is "not given", {n, 0, 0} is {n, 1, 1}. */
-static bool take(interop_dim3 from, int64_t to[3])
+/* Whether dimensions are given. {4} is {4, 1, 1}: C made the zeros at its end, unless the caller says otherwise. */
+static bool take(const interop_dim3 *from, bool exact, int64_t to[3])
 {
-    if (from.x && !from.y && !from.z)
-        from.y = from.z = 1;
-    to[0] = from.x;
-    to[1] = from.y;
-    to[2] = from.z;
-    return from.x || from.y || from.z;
+    if (!from)
+        return false;
+    to[0] = from->x;
+    to[1] = exact || from->y || from->z ? from->y : 1;
+    to[2] = exact || from->z ? from->z : 1;
+    return true;
 }
 
 interop_status runtime_begin(interop_launch *launch, const interop_bundle *bundle, const interop_module *module,
                              uint32_t index, const interop_launch_config *config)
 {
-    static const interop_launch_config from_contract = {{0, 0, 0}, {0, 0, 0}, 0, NULL};
+    static const interop_launch_config from_contract = {NULL, NULL, 0, NULL, false};
     memset(launch, 0, sizeof *launch);
     launch->kernel = &bundle->kernels[index];
     launch->module = module;
@@ -78,8 +78,8 @@ interop_status runtime_begin(interop_launch *launch, const interop_bundle *bundl
     if (!config)
         config = &from_contract;
     launch->stream = config->stream;
-    launch->grid_given = take(config->grid, launch->grid);
-    launch->block_given = take(config->block, launch->block);
+    launch->grid_given = take(config->grid, config->exact, launch->grid);
+    launch->block_given = take(config->block, config->exact, launch->block);
     launch->shared_given = config->shared_bytes != 0;
     launch->shared = config->shared_bytes;
     return INTEROP_OK;
@@ -159,7 +159,7 @@ static interop_status shares_memory(const interop_launch *launch, const char *na
     format_tuple(steps, sizeof steps, rank, strides);
     return runtime_fail(INTEROP_ERROR_ARGUMENT_TYPE,
                         "%s: %s is written, and elements of the array share memory (shape %s, strides %s elements): "
-                        "pass a copy",
+                        "make a copy, launch on that, and copy the result back",
                         launch->kernel->name, name, extents, steps);
 }
 
@@ -217,7 +217,8 @@ interop_status runtime_check_block(interop_launch *launch, interop_block_kind ki
     if (!launch->block_given) {
         if (kind == INTEROP_BLOCK_ANY)
             return runtime_fail(INTEROP_ERROR_ARGUMENT_TYPE,
-                                "%s: its description has no block rule, so the call must give a block",
+                                "%s: its description has no block rule, so the call must give a block: "
+                                "set `block` in the launch configuration",
                                 launch->kernel->name);
         launch->block[0] = x;
         launch->block[1] = y;
@@ -238,7 +239,17 @@ interop_status runtime_check_block(interop_launch *launch, interop_block_kind ki
 interop_status runtime_no_grid(const interop_launch *launch)
 {
     return runtime_fail(INTEROP_ERROR_ARGUMENT_TYPE,
-                        "%s: its description has no grid rule, so the call must give a grid", launch->kernel->name);
+                        "%s: its description has no grid rule, so the call must give a grid: "
+                        "set `grid` in the launch configuration",
+                        launch->kernel->name);
+}
+
+interop_status runtime_no_shared(const interop_launch *launch)
+{
+    return runtime_fail(INTEROP_ERROR_ARGUMENT_TYPE,
+                        "%s: its description has no rule for dynamic shared memory, so the call must give it: "
+                        "set `shared_bytes` in the launch configuration",
+                        launch->kernel->name);
 }
 
 interop_status runtime_check_limits(const interop_launch *launch)

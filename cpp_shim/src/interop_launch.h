@@ -13,6 +13,7 @@
 #define runtime_check_tensor INTEROP_SYM(runtime_check_tensor)
 #define runtime_check_block INTEROP_SYM(runtime_check_block)
 #define runtime_no_grid INTEROP_SYM(runtime_no_grid)
+#define runtime_no_shared INTEROP_SYM(runtime_no_shared)
 #define runtime_derive INTEROP_SYM(runtime_derive)
 #define runtime_broken INTEROP_SYM(runtime_broken)
 #define runtime_check_limits INTEROP_SYM(runtime_check_limits)
@@ -44,7 +45,9 @@ interop_status runtime_check_tensor(const interop_launch *launch, const char *na
 
 /* Takes the block from the contract where the caller gave none, and checks it against the contract. */
 interop_status runtime_check_block(interop_launch *launch, interop_block_kind kind, uint32_t x, uint32_t y, uint32_t z);
+/* The errors where neither contract nor caller says it. */
 interop_status runtime_no_grid(const interop_launch *launch);
+interop_status runtime_no_shared(const interop_launch *launch);
 
 /* Grid and block against the device's limits, and shared memory. */
 interop_status runtime_check_limits(const interop_launch *launch);

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import abi
 
+from .example import LAUNCH_WORDS, missing_rules
 from .model import Argument, KernelModel
 from .shim import template
-from .text import COLUMNS, c_string, call, doc_comment, wrapped
+from .text import COLUMNS, c_string, call, doc_comment, listed, wrapped
 
 _ACCESS = {abi.Access.IN: "read", abi.Access.OUT: "written", abi.Access.INOUT: "read and written"}
 
@@ -73,11 +74,22 @@ def _declarations(name: str, model: KernelModel) -> str:
             doc_comment(kernel_documentation(model)),
             call(f"{api}{name}_{model.name}", plain, ";"),
             "",
-            f"/** {name}_{model.name}() with an explicit launch configuration, which is checked like the arguments. */",
+            doc_comment(_explicit_documentation(name, model)),
             call(f"{api}{name}_{model.name}_ex", explicit, ";"),
             "",
         ]
     )
+
+
+def _explicit_documentation(name: str, model: KernelModel) -> list[str]:
+    """What the form with a launch configuration adds, and what must be in it."""
+    text = f"{name}_{model.name}() with an explicit launch configuration, which is checked like the arguments."
+    missing = missing_rules(model.kernel)
+    if missing:
+        text += f" It must give {listed([LAUNCH_WORDS[m] for m in missing])}, for which the kernel has no rule."
+    else:
+        text += " A `config` that is NULL is the contract's, on the default stream."
+    return wrapped(text, COLUMNS - 3)
 
 
 def kernel_documentation(model: KernelModel, width: int = COLUMNS - 3) -> list[str]:
@@ -92,6 +104,8 @@ def _documentation(model: KernelModel) -> list[str]:
     if rules:
         lines += ["", "Requires:"] + [f"  - {rule}" for rule in rules]
     lines += ["", f"Launch: {launch_text(kernel)}. Written in {kernel.language}."]
+    filled = ", ".join(f"{p.name} = {rule.text}" for p, rule in model.rules.fills if _is_mentioned(model, p.name))
+    lines += [f"In these rules {filled}."] if filled else []
     if kernel.check_level is not abi.CheckLevel.TYPED:
         lines.append(f"Checked as far as the image tells: its parameters are known by {kernel.check_level.value} only.")
     return [*lines, "", *(_parameter_line(a) for a in model.visible)]
@@ -107,8 +121,16 @@ def launch_text(kernel: abi.Kernel) -> str:
         abi.BlockKind.MULTIPLE_OF: f"block.x a multiple of {x}",
     }
     grid = f"grid ({', '.join(kernel.launch.grid)})" if kernel.launch.grid else "grid given by the caller"
-    shared = "" if kernel.launch.shared.strip() == "0" else f", shared memory {kernel.launch.shared} bytes"
+    rule = kernel.launch.shared.strip()
+    shared = {"0": "", "": ", shared memory given by the caller"}.get(rule, f", shared memory {rule} bytes")
     return f"{blocks[block.kind]}, {grid}{shared}"
+
+
+def _is_mentioned(model: KernelModel, name: str) -> bool:
+    """Whether a rule that callers see reads the parameter `name`."""
+    rules = [*(rule for _, rule in model.rules.requires), *model.rules.grid]
+    rules += [model.rules.shared] if model.rules.shared else []
+    return any(getattr(leaf, "name", None) == name for rule in rules for leaf in rule.leaves())
 
 
 def _parameter_line(argument: Argument) -> str:

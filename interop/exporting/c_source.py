@@ -41,7 +41,7 @@ def _kernel(name: str, model: KernelModel) -> str:
             "}\n",
             call(f"interop_status {name}_{model.name}", plain, ""),
             "{",
-            "    const interop_launch_config config = {{0, 0, 0}, {0, 0, 0}, 0, stream};",
+            "    const interop_launch_config config = {NULL, NULL, 0, stream, false};",
             call(f"    return {name}_{model.name}_ex", forward, ";"),
             "}\n",
         ]
@@ -110,7 +110,9 @@ def _launch(model: KernelModel) -> list[str]:
         for axis, rule in enumerate(model.rules.grid):
             lines += _derive(model, f"launch.grid[{axis}]", f"grid.{'xyz'[axis]}", rule, "        ")
         lines += [f"        launch.grid[{axis}] = 1;" for axis in range(len(launch.grid), 3)] + ["    }"]
-    if launch.shared.strip() != "0":
+    if model.rules.shared is None:
+        lines += ["    if (!launch.shared_given)", "        return runtime_no_shared(&launch);"]
+    elif launch.shared.strip() != "0":
         lines += ["    if (!launch.shared_given) {"]
         lines += [*_derive(model, "launch.shared", "shared", model.rules.shared, "        "), "    }"]
     return lines

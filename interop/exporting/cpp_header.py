@@ -25,7 +25,7 @@ def _member(name: str, model: KernelModel) -> str:
             doc_comment(kernel_documentation(model, COLUMNS - 7), "    "),
             call(f"    void {model.name}", arguments, " const"),
             "    {",
-            "        const ::interop_launch_config launch = config;",
+            "        const ::interop_launch_config launch = config; // points into config",
             call(f"        check(::{name}_{model.name}_ex", forward, ");"),
             "    }",
             "",

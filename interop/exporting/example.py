@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 import abi
 
+from .text import listed
+
 Array = NDArray[Any]
 
 
@@ -69,14 +71,17 @@ _TOLERANCES = {"f16": (2e-3, 1e-4), "bf16": (2e-2, 1e-3), "f32": (1e-5, 1e-6), "
 def store(example: Example, kernel: abi.Kernel) -> StoredExample:
     """`example` with its results; :class:`abi.Error` where its arguments do not fit the kernel."""
     params = kernel.visible_params
-    if not kernel.launch.grid or kernel.launch.block.kind is abi.BlockKind.ANY:
+    missing = missing_rules(kernel)
+    if missing:
+        what, words = listed([LAUNCH_WORDS[m] for m in missing]), listed([f"{m}=" for m in missing])
         raise abi.Error(
-            f"{kernel.name} cannot have stored examples: its contract has no rule for grid or block, so nobody could "
-            "replay them; give it block= and grid="
+            f"{kernel.name} cannot have stored examples: its contract has no rule for {what}, so nobody could replay "
+            f"them; give it {words}"
         )
     if len(example.arguments) != len(params):
+        count = len(example.arguments)
         raise abi.ArgumentTypeError(
-            f"an example of {kernel.name} has {len(example.arguments)} arguments; the kernel takes {len(params)}"
+            f"an example of {kernel.name} has {count} argument{'s' * (count != 1)}; the kernel takes {len(params)}"
         )
     inputs = [_prepare(kernel, p, v) for p, v in zip(params, example.arguments)]
     results = _results(example, kernel, inputs)
@@ -88,6 +93,17 @@ def store(example: Example, kernel: abi.Kernel) -> StoredExample:
     return StoredExample(
         kernel, tuple(stored), example.expected is None and example.rtol is None and example.atol is None
     )
+
+
+LAUNCH_WORDS = {"block": "block", "grid": "grid", "shared": "dynamic shared memory"}
+"""What :func:`missing_rules` names, in words."""
+
+
+def missing_rules(kernel: abi.Kernel) -> list[str]:
+    """Which of block, grid and shared memory only a caller can give, because no rule says."""
+    launch = kernel.launch
+    found = {"block": launch.block.kind is not abi.BlockKind.ANY, "grid": launch.grid, "shared": launch.shared.strip()}
+    return [what for what, rule in found.items() if not rule]
 
 
 def element_of(param: abi.Param) -> abi.Scalar | None:
@@ -168,8 +184,9 @@ def _results(example: Example, kernel: abi.Kernel, inputs: Sequence[Any]) -> dic
     ]
     if example.expected is not None:
         if len(example.expected) != len(written):
+            count = len(example.expected)
             raise abi.ArgumentTypeError(
-                f"an example of {kernel.name} has {len(example.expected)} expected arrays; the kernel writes "
+                f"an example of {kernel.name} has {count} expected array{'s' * (count != 1)}; the kernel writes "
                 f"{len(written)}: {', '.join(written)}"
             )
         results = {name: np.ascontiguousarray(value) for name, value in zip(written, example.expected)}

@@ -13,7 +13,7 @@ from pathlib import Path
 import abi
 from abi.bundle import write as write_bundle
 from abi.checks import check_kernel
-from abi.json_io import kernel_from_object, kernel_to_object
+from abi.json_io import image_files, kernel_from_object, kernel_to_object
 from abi.verify import verify
 
 from . import images as image_tools
@@ -86,9 +86,10 @@ def export(
     stored = [_store(example, programs) for example in _list_of_examples(examples)]
     device, notes = _device_images(programs, arch)
     objects = image_tools.compile_objects(name, device, [p.kernel for p in programs], levels)
-    files = _files(name, version, models, device, objects, stored)
+    bundle = _bundle(name, programs, device, objects)
+    files = _files(version, bundle, models, device, objects, stored)
     with atomic_folder(Path(directory), _is_ours) as folder:
-        _write(folder, name, version, programs, device, objects, files)
+        _write(folder, version, bundle, files)
     return ExportReport(
         Path(directory),
         tuple(p.kernel.name for p in programs),
@@ -166,20 +167,16 @@ def interface_hash(models: Sequence[KernelModel]) -> str:
 
 
 def _files(
-    name: str,
     version: str,
+    bundle: abi.Bundle,
     models: Sequence[KernelModel],
     device: Sequence[DeviceImage],
     objects: Sequence[HostObject],
     stored: Sequence[StoredExample],
 ) -> dict[str, bytes]:
-    """Everything but the bundle, by path."""
-    shared_hash = interface_hash(models)
-    object_files = {
-        f"objects/{name}_{level.level.replace('-', '_')}_{i}.o": data
-        for level in objects
-        for i, data in enumerate(level.files)
-    }
+    """Everything but the bundle, by path. The CPU objects are images of the bundle, and linked from there."""
+    name, shared_hash = bundle.name, interface_hash(models)
+    linked = [path for path, image in image_files(bundle).items() if image.kind is abi.ImageKind.HOST_OBJECT]
     texts = {
         f"include/{name}.h": c_header(name, version, shared_hash, models),
         f"include/{name}.hpp": cpp_header(name, version, models),
@@ -187,11 +184,10 @@ def _files(
         f"src/{name}_images.c": images_source(name, shared_hash, models, device, objects),
         "main.cpp": main_source(name, models, stored),
         "selftest/selftest.c": selftest_source(name, models, stored),
-        "README.md": readme(name, version, models, bool(objects)),
-        **_build_files(name, version, models, list(object_files)),
+        "README.md": readme(name, version, models, stored, bool(linked)),
+        **_build_files(name, version, models, linked),
     }
     files = {path: text.encode("utf-8") for path, text in texts.items()}
-    files.update(object_files)
     files.update({f"selftest/data/{path}": data for path, data in data_files(stored).items()})
     return {**files, **_shim_files()}
 
@@ -204,8 +200,9 @@ def _build_files(name: str, version: str, models: Sequence[KernelModel], objects
     package_config = template("cmake/bundle.pc.in", **values).replace("%", "@")
     return {
         "CMakeLists.txt": template("cmake/CMakeLists.txt.in", SOURCES=sources, OBJECTS=paths, **values),
-        f"cmake/{name}Config.cmake": template("cmake/Config.cmake.in", **values),
-        f"cmake/{name}ConfigVersion.cmake": template("cmake/ConfigVersion.cmake.in", **values),
+        # In the root, where CMake looks with CMAKE_PREFIX_PATH, NAME_ROOT and NAME_DIR alike.
+        f"{name}Config.cmake": template("cmake/Config.cmake.in", **values),
+        f"{name}ConfigVersion.cmake": template("cmake/ConfigVersion.cmake.in", **values),
         f"{name}.pc.in": package_config,
         f"src/{name}.map": template("templates/bundle.map.in", KERNELS=symbols, **values),
     }
@@ -218,27 +215,20 @@ def _shim_files() -> dict[str, bytes]:
     return {path.relative_to(shim).as_posix(): path.read_bytes() for path in sorted(found)}
 
 
-def _write(
-    folder: Path,
-    name: str,
-    version: str,
-    programs: Sequence[abi.Program],
-    device: Sequence[DeviceImage],
-    objects: Sequence[HostObject],
-    files: dict[str, bytes],
-) -> None:
-    bundle = abi.Bundle(
-        name,
-        tuple(p.kernel for p in programs),
-        (*(_with_symbols(i, programs) for i in device), *_host_images(programs, objects)),
-        producer="kernel-interop",
-    )
+def _bundle(
+    name: str, programs: Sequence[abi.Program], device: Sequence[DeviceImage], objects: Sequence[HostObject]
+) -> abi.Bundle:
+    images = (*(_with_symbols(i, programs) for i in device), *_host_images(programs, objects))
+    return abi.Bundle(name, tuple(p.kernel for p in programs), images, producer="kernel-interop")
+
+
+def _write(folder: Path, version: str, bundle: abi.Bundle, files: dict[str, bytes]) -> None:
     write_bundle(bundle, folder)
     for path, data in files.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
-    (folder / MANIFEST).write_text(_manifest(folder, name, version), encoding="utf-8")
+    (folder / MANIFEST).write_text(_manifest(folder, bundle.name, version), encoding="utf-8")
 
 
 def _with_symbols(item: DeviceImage, programs: Sequence[abi.Program]) -> abi.Image:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy as np
 import abi
 from abi.show import C_SCALARS
 
-from .example import StoredExample
+from .example import LAUNCH_WORDS, StoredExample, missing_rules
 from .model import Argument, KernelModel
+from .sample import Sample, small_shape
 from .selftest import file_name, scalar_literal
 from .shim import template
-from .text import c_string
+from .text import c_string, listed
 
 _READ = """\
 // An array of the stored examples.
@@ -46,7 +48,6 @@ void show(const char *name, const std::vector<T> &data)
 }
 
 """
-_SMALL = 1024  # elements of an array without an example; 32 x 32 of a matrix
 
 
 def main_source(name: str, models: Sequence[KernelModel], examples: Sequence[StoredExample]) -> str:
@@ -65,8 +66,8 @@ def _function(name: str, model: KernelModel, stored: tuple[int, StoredExample] |
     head = f"void run_{model.name}(const {name}::module &m)\n{{\n"
     missing = _cannot_call(model, stored is not None)
     if missing:
-        signature = ", ".join(["stream", *(a.cpp_declaration for a in model.visible)])
-        return f"{head}    // {missing}\n    //     m.{model.name}({signature});\n    (void)m;\n}}\n"
+        sample = "".join(f"    //     {line}\n" for line in Sample(name, model, stored[1] if stored else None).cpp())
+        return f"{head}    // {missing}\n{sample}    (void)m;\n}}\n"
     lines, arguments, shown = [], [], []
     for position, argument in enumerate(model.visible):
         value = stored[1].arguments[position].value if stored else None
@@ -92,11 +93,15 @@ def _function(name: str, model: KernelModel, stored: tuple[int, StoredExample] |
 def _cannot_call(model: KernelModel, has_example: bool) -> str:
     """Why the program cannot make up a call; empty when it can."""
     if any(a.is_array and a.element is None for a in model.visible):
-        return "The image does not say what the pointers point to, so the call is yours to write:"
-    if not model.kernel.launch.grid or model.kernel.launch.block.kind is abi.BlockKind.ANY:
-        return "The kernel has no rule for its grid or block, so the call needs an explicit launch configuration:"
+        return "The image does not say what the pointers point to, so the call is yours to write, as in"
+    rules = missing_rules(model.kernel)
+    if rules:
+        what = listed([LAUNCH_WORDS[r] for r in rules])
+        return f"The kernel has no rule for {what}, so the call must give what you mean, as in"
     if not has_example and any(a.form == "pointer" or isinstance(a.param.type, abi.Bytes) for a in model.visible):
-        return "Without a stored example nobody knows how much memory the pointers need; the call is yours to write:"
+        return (
+            "Without a stored example nobody knows how much memory the pointers need; the call is yours to write, as in"
+        )
     return ""
 
 
@@ -111,24 +116,7 @@ def _host_array(
         file = c_string(file_name(stored[0], stored[1].arguments[position], "in"))
         return f"auto {host} = read<{type_}>({file}, {value.size})"
     one = "{}" if argument.element.name in ("f16", "bf16") else "1"
-    return f"std::vector<{type_}> {host}({_count(argument)}, {type_}{{{one}}})".replace("{{}}", "{}")
-
-
-def _count(argument: Argument) -> int:
-    return (
-        _SMALL
-        if argument.form != "tensor" or argument.rank <= 2
-        else 8**argument.rank
-        if argument.rank <= 4
-        else 2**argument.rank
-    )
-
-
-def _shape(argument: Argument, value: Any) -> Sequence[int]:
-    if value is not None:
-        return tuple(value.shape)
-    side = {1: _SMALL, 2: 32}.get(argument.rank, 8 if argument.rank <= 4 else 2)
-    return (side,) * argument.rank
+    return f"std::vector<{type_}> {host}({math.prod(small_shape(argument))}, {type_}{{{one}}})".replace("{{}}", "{}")
 
 
 def _view(argument: Argument, device: str, value: Any) -> str:
@@ -136,7 +124,7 @@ def _view(argument: Argument, device: str, value: Any) -> str:
     is_bool = argument.element.name == "bool"
     data = f"reinterpret_cast<{argument.element_c} *>({device}.data())" if is_bool else f"{device}.data()"
     if argument.form == "tensor":
-        shape = ", ".join(map(str, _shape(argument, value)))
+        shape = ", ".join(map(str, small_shape(argument) if value is None else value.shape))
         if is_bool:
             return f"{{{data}, {{{shape}}}}}"
         return f"{device}.as_tensor<{argument.rank}>({{{shape}}})"

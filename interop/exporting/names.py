@@ -89,7 +89,7 @@ def kernel_names(names: Sequence[str], library: str = "") -> dict[str, str]:
     result: dict[str, str] = {}
     taken = set(API_WORDS) | (_HEADER_MACROS if library.isupper() else set())
     for name in names:
-        _check_identifier("kernel", name)
+        _check_identifier("kernel", name, f"; declare it under a name of its own, as in {_DECLARATION.format(name)}")
         if name in result:
             raise abi.Error(f"two kernels are called '{name}'; names must be unique within an export")
         chosen = unique(name + "_" if _RUNTIME.match(name) else name, taken)
@@ -104,13 +104,16 @@ def parameter_names(names: Sequence[str], library: str = "") -> dict[str, str]:
     """A C name for each parameter of a kernel of `library`, whose own names begin with the library's."""
     result: dict[str, str] = {}
     for name in names:
-        _check_identifier("parameter", name)
+        _check_identifier("parameter", name, "; rename it")
         ours = _PARAMETER.fullmatch(name) or (library and name.startswith((f"{library}_", f"{library.upper()}_")))
         chosen = f"p_{name}" if ours else name
         result[name] = unique(chosen, LOCALS | set(result.values()) | (set(names) - {name}))
     return result
 
 
-def _check_identifier(what: str, name: str) -> None:
+_DECLARATION = '@io.foreign(source, symbol="{}")'
+
+
+def _check_identifier(what: str, name: str, advice: str) -> None:
     if not IDENTIFIER.fullmatch(name):
-        raise abi.Error(f"the {what} name '{name}' is not an identifier in C; rename it")
+        raise abi.Error(f"the {what} name '{name}' is not an identifier in C{advice}")

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .example import StoredExample
 from .model import KernelModel
+from .sample import Sample
 from .shim import template
 
 
-def readme(name: str, version: str, models: Sequence[KernelModel], has_cpu: bool) -> str:
+def readme(
+    name: str, version: str, models: Sequence[KernelModel], examples: Sequence[StoredExample], has_cpu: bool
+) -> str:
     """The text of ``README.md``."""
     rows = []
     for model in models:
         arguments = ", ".join(a.c_declaration for a in model.visible)
         rows.append(f"| `{model.name}` | `({arguments})` |")
+    sample = Sample(name, models[0], next((e for e in examples if e.kernel.name == models[0].kernel.name), None))
     return template(
         "templates/README.md.in",
+        CPP="\n".join(f"    {line}" for line in sample.cpp()),
+        C=sample.c(),
         NAME=name,
         VERSION=version,
         KERNELS="\n".join(rows),
         CPU_NOTE=" (x86-64)" if has_cpu else ": no, this export has no CPU device",
-        ONE_LINER_OBJECTS=" objects/*.o" if has_cpu else "",
-        OBJECTS_NOTE=" `objects/`: the kernels for the CPU." if has_cpu else "",
+        ONE_LINER_OBJECTS=" images/*.o" if has_cpu else "",
+        OBJECTS_NOTE=" The `.o` files among the images are the kernels for the CPU." if has_cpu else "",
     )

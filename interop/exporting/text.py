@@ -71,6 +71,15 @@ def wrapped(text: str, width: int) -> list[str]:
     return result
 
 
+def listed(words: Sequence[str]) -> str:
+    """`words` as a sentence lists them.
+
+    >>> listed(["grid"]), listed(["block", "grid", "shared memory"])
+    ('grid', 'block, grid and shared memory')
+    """
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
 def call(head: str, arguments: Sequence[str], tail: str) -> str:
     """``head(arguments)tail`` with the arguments filled into lines under the opening parenthesis, as clang-format does.
 

@@ -63,25 +63,25 @@ static int short_slice(void)
 
 static int two_dimensional(void)
 {
-    const interop_launch_config config = {{2, 2, 1}, {0, 0, 0}, 0, NULL};
+    const interop_launch_config config = {&(interop_dim3){2, 2, 1}, NULL, 0, NULL, false};
     return report(mix_saxpy_ex(module, &config, x, y, 2.0f));
 }
 
 static int wrong_block(void)
 {
-    const interop_launch_config config = {{0, 0, 0}, {128, 1, 1}, 0, NULL};
+    const interop_launch_config config = {NULL, &(interop_dim3){128, 1, 1}, 0, NULL, false};
     return report(mix_saxpy_ex(module, &config, x, y, 2.0f));
 }
 
 static int too_many_threads(void)
 {
-    const interop_launch_config config = {{0, 0, 0}, {64, 4, 1}, 0, NULL};
+    const interop_launch_config config = {NULL, &(interop_dim3){64, 4, 1}, 0, NULL, false};
     return report(mix_scale_ex(module, &config, y, 2.0f));
 }
 
 static int grid_shorthand(void)
 {
-    const interop_launch_config config = {.grid = {.x = 4}, .block = {.x = 256}};
+    const interop_launch_config config = {.grid = &(interop_dim3){.x = 4}, .block = &(interop_dim3){.x = 256}};
     return report(mix_saxpy_ex(module, &config, x, y, 2.0f));
 }
 
@@ -134,19 +134,19 @@ static int empty(void)
 
 static int grid_limit(void)
 {
-    const interop_launch_config config = {{1, 1, 70000}, {0, 0, 0}, 0, NULL};
+    const interop_launch_config config = {&(interop_dim3){1, 1, 70000}, NULL, 0, NULL, false};
     return report(mix_scale_ex(module, &config, y, 2.0f));
 }
 
 static int grid_zero(void)
 {
-    const interop_launch_config config = {{1, 0, 1}, {0, 0, 0}, 0, NULL};
+    const interop_launch_config config = {&(interop_dim3){1, 0, 1}, NULL, 0, NULL, false};
     return report(mix_scale_ex(module, &config, y, 2.0f));
 }
 
 static int shared_limit(void)
 {
-    const interop_launch_config config = {{0, 0, 0}, {64, 1, 1}, 300000, NULL};
+    const interop_launch_config config = {NULL, &(interop_dim3){64, 1, 1}, 300000, NULL, false};
     void *values = NULL, *sums = NULL;
     must(mix_alloc(module, 64 * 8, &values));
     must(mix_alloc(module, 8, &sums));

@@ -36,12 +36,64 @@ static int fails(const mix::module &m, const std::string &which)
         if (which == "short_slice")
             m.saxpy({}, x, y, 2.0f);
         else
-            m.saxpy(interop::launch_config({2, 2, 1}, {0, 0, 0}), y, x, 2.0f);
+            m.saxpy({{2, 2, 1}, interop::from_contract}, y, x, 2.0f);
     } catch (const interop::error &error) {
         std::printf("%d %s\n", static_cast<int>(error.status()), error.what());
         return 0;
     }
     return 1;
+}
+
+static interop::launch_config config_of(const std::string &which, int zero)
+{
+    if (which == "two_by_one")
+        return {{2, 1}, {256}};
+    if (which == "flat_block")
+        return {{4}, {32, 8}};
+    if (which == "no_blocks")
+        return {{zero}, {256}};
+    if (which == "no_rows")
+        return {{4, zero}, {256}};
+    if (which == "no_threads" || which == "no_threads_of_many")
+        return {{4}, {zero}};
+    return {interop::from_contract, {256}};
+}
+
+// An explicit configuration, and what came of it.
+static int configured(const mix::module &m, const std::string &which)
+{
+    const auto x = m.copy_in(std::vector<float>(1000, 1.0f));
+    auto y = m.copy_in(std::vector<float>(1000, 1.0f));
+    try {
+        if (which == "no_threads_of_many")
+            m.scale(config_of(which, 0), y, 2.0f);
+        else
+            m.saxpy(config_of(which, 0), x, y, 1.0f);
+        std::printf("0 \n");
+    } catch (const interop::error &error) {
+        std::printf("%d %s\n", static_cast<int>(error.status()), error.what());
+    }
+    return 0;
+}
+
+// How many elements change with a grid of 3, of 0, and of the contract.
+static int coverage(const mix::module &m)
+{
+    const std::size_t few = 100;
+    const interop::launch_config configs[] = {{{3}, {256}}, {{few / 256}, {256}}, {interop::from_contract, {256}}};
+    const char *separator = "";
+    for (const auto &config : configs) {
+        const auto x = m.copy_in(std::vector<float>(1000, 1.0f));
+        auto y = m.copy_in(std::vector<float>(1000, 1.0f));
+        m.saxpy(config, x, y, 1.0f);
+        int changed = 0;
+        for (const float value : y.to_vector())
+            changed += value != 1.0f;
+        std::printf("%s%d", separator, changed);
+        separator = " ";
+    }
+    std::printf("\n");
+    return 0;
 }
 
 // Everything that converts to a span, and everything that must not.
@@ -80,11 +132,16 @@ static int transpose(const mix::module &m)
         for (std::size_t column = 0; column < 5; column++)
             if (dst[column * 6 + row] != src[row * 5 + column])
                 return 1;
-    try {
-        to.as_tensor<2>({7, 6});
-    } catch (const interop::error &error) {
-        std::printf("%s\n", error.what());
+    const std::int64_t huge = std::int64_t{1} << 32, shapes[][2] = {{7, 6}, {-5, -6}, {huge, huge}, {0, 30}, {-1, 0}};
+    for (const auto &shape : shapes) {
+        try {
+            to.as_tensor<2>({shape[0], shape[1]});
+            return 1;
+        } catch (const interop::error &error) {
+            std::printf("%s\n", error.what());
+        }
     }
+    m.empty<float>(0).as_tensor<2>({0, 30});
     return 0;
 }
 
@@ -150,7 +207,11 @@ try {
         return transpose(m);
     if (which == "threads")
         return threads(m);
-    return fails(m, which);
+    if (which == "coverage")
+        return coverage(m);
+    if (which == "short_slice" || which == "two_dimensional")
+        return fails(m, which);
+    return configured(m, which);
 } catch (const interop::error &error) {
     std::printf("load: %s\n", error.what());
     return 3;

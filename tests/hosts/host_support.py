@@ -40,7 +40,7 @@ def compile_library(folder: Path, name: str, out: Path, flags: Sequence[str]) ->
 
     with ThreadPoolExecutor(2) as pool:
         built = list(pool.map(one, sorted((folder / "src").glob("*.c"))))
-    return built + sorted((folder / "objects").glob("*.o"))
+    return built + sorted((folder / "images").glob("*.o"))
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,11 @@ class Tensor(ctypes.Structure):
 
 class Config(ctypes.Structure):
     _fields_ = [
-        ("grid", ctypes.c_uint32 * 3),
-        ("block", ctypes.c_uint32 * 3),
+        ("grid", ctypes.POINTER(ctypes.c_uint32 * 3)),
+        ("block", ctypes.POINTER(ctypes.c_uint32 * 3)),
         ("shared", ctypes.c_uint32),
         ("stream", ctypes.c_void_p),
+        ("exact", ctypes.c_bool),
     ]
 
 
@@ -70,15 +71,31 @@ def pick(random: np.random.Generator, *choices: Any) -> Any:
     return choices[int(random.integers(len(choices)))]
 
 
+GRIDS = [None, None, None, 1, 0, (4,), (0,), (2, 1), (1, 2), (2, 0), (0, 2), (1, 1, 1), (2, 0, 1), (1, 1, 0)]
+GRIDS += [(0, 0, 0), (1, 1, 70000), (3, 65536, 1)]
+
+
 def random_config(random: np.random.Generator, blocks: list[Any]) -> tuple[Any, Any, Any]:
     """Grid, block and shared memory as Python takes them; None is "from the contract"."""
-    grid = pick(random, None, None, None, (1, 1, 1), (2, 1, 1), (1, 2, 1), (2, 0, 1), (1, 1, 70000), (3, 65536, 1))
+    grid = pick(random, *GRIDS)
     shared = pick(random, None, None, None, 16, 4096, 300000)
     return grid, pick(random, *blocks), shared
 
 
 def as_config(grid: Any, block: Any, shared: Any) -> Config:
-    return Config((ctypes.c_uint32 * 3)(*(grid or (0,) * 3)), (ctypes.c_uint32 * 3)(*(block or (0,) * 3)), shared or 0)
+    """The configuration as C has it: short forms where they say the same, as initialisers make them, else exact."""
+    given = {"grid": _tuple(grid), "block": _tuple(block)}
+    exact = any(d is not None and len(d) > 1 and d[-1] == 0 for d in given.values())
+    config = Config(shared=shared or 0, exact=exact)
+    for what, dims in given.items():
+        if dims is not None:
+            rest = (1 if exact else 0,) * (3 - len(dims))
+            setattr(config, what, ctypes.pointer((ctypes.c_uint32 * 3)(*dims, *rest)))
+    return config
+
+
+def _tuple(dims: Any) -> tuple[int, ...] | None:
+    return (dims,) if isinstance(dims, int) else dims
 
 
 def from_python(kernel: export_kernels.HandMade, config: tuple[Any, Any, Any], arguments: Any) -> str:
@@ -102,7 +119,7 @@ def tensor_of(array: Any) -> Tensor:
 def test_slices_overlap_alignment_and_launches(shared: Library) -> None:
     random, told = np.random.default_rng(11), set()
     kernel = export_kernels.saxpy()
-    blocks = [None, None, None, (256, 1, 1), (128, 1, 1), (256, 2, 1), (2048, 1, 1)]
+    blocks = [None, None, None, 256, (256, 1), (128, 1, 1), (256, 2), (2048, 1, 1), 0, (256, 0), (256, 1, 0)]
     for _ in range(CALLS):
         memory = random.random(4000, dtype=np.float32)
         copy = memory.copy()
@@ -147,7 +164,7 @@ def test_tensors_strides_and_their_rules(shared: Library) -> None:
             dst = np.lib.stride_tricks.as_strided(m[where:], shape, (4 * shape[1] * min(steps, 1), 4))
             arrays.append((m, src, dst))
         (ours, *arguments), (theirs, *c_arguments) = arrays
-        config = random_config(random, [None, None, (16, 16, 1), (16, 8, 1)])
+        config = random_config(random, [None, None, (16, 16), (16, 16, 1), (16, 8), (16, 0), 16, 0])
         expected = from_python(kernel, config, arguments)
         assert shared.call("transpose", as_config(*config), *map(tensor_of, c_arguments)) == expected
         np.testing.assert_array_equal(theirs, ours)
@@ -161,7 +178,7 @@ def test_hidden_parameters_and_bounded_blocks(shared: Library) -> None:
     for _ in range(CALLS):
         y = random.random(int(random.integers(0, 500)), dtype=np.float32)
         copy = y.copy()
-        config = random_config(random, [None, (128, 1, 1), (64, 2, 1), (64, 4, 1), (7, 1, 1), (0, 1, 1), (1, 1, 65)])
+        config = random_config(random, [None, 128, (64, 2), (64, 4, 1), (7, 1, 1), 0, (64, 0), (8, 1, 0), (1, 1, 65)])
         expected = from_python(kernel, config, (y, 1.5))
         assert shared.call("scale", as_config(*config), slice_of(copy), ctypes.c_float(1.5)) == expected
         np.testing.assert_array_equal(copy, y)
@@ -174,10 +191,10 @@ def test_dynamic_shared_memory_and_multiples(shared: Library) -> None:
     kernel = export_kernels.block_sums()
     for _ in range(CALLS):
         values = random.random(int(random.integers(1, 700)))
-        block = pick(random, None, None, (128, 1, 1), (96, 1, 1), (1024, 1, 1))
-        sums = np.full(-(-values.size // (block or (64,))[0]) + pick(random, 0, 0, 0, 1), np.nan)
+        block = pick(random, None, None, 128, (96, 1, 1), (1024, 1), 0, (64, 0))
+        sums = np.full(-(-values.size // max((_tuple(block) or (64,))[0], 1)) + pick(random, 0, 0, 0, 1), np.nan)
         copy = sums.copy()
-        grid, shared_bytes = pick(random, None, None, (1, 1, 70000)), pick(random, None, None, 8192, 300000)
+        grid, shared_bytes = pick(random, None, None, 0, (1, 1, 70000)), pick(random, None, None, 8192, 300000)
         config = (grid, block, shared_bytes)
         expected = from_python(kernel, config, (values, sums))
         assert shared.call("new_", as_config(*config), slice_of(values), slice_of(copy)) == expected

@@ -96,6 +96,15 @@ def test_export_without_examples_says_so(tmp_path: Path) -> None:
     assert "call is yours to write" not in (folder / "main.cpp").read_text()
 
 
+def test_selftest_without_examples_is_skipped(tmp_path: Path) -> None:
+    export([export_kernels.scale()], tmp_path / "bare", name="bare", arch=(), levels=("x86-64-v2",))
+    configure(tmp_path / "bare", tmp_path / "build")
+    build_tree(tmp_path / "build")
+    told = run_tool([cmake_tool("ctest"), "--test-dir", tmp_path / "build"])
+    assert re.search(r"bare_selftest_cpu \.*\*\*\*Skipped", told)
+    assert re.search(r"bare_main \.* +Passed", told)
+
+
 @pytest.mark.gpu
 def test_folder_proves_itself_on_the_gpu(own_build: Path) -> None:
     told = run_tool([own_build / "mix_selftest", "cuda"])
@@ -105,7 +114,7 @@ def test_folder_proves_itself_on_the_gpu(own_build: Path) -> None:
 def test_found_from_the_folder_itself_two_shared_libraries_in_one_program(
     mix: Path, second: Path, tmp_path: Path
 ) -> None:
-    found = ["-DBUILD_SHARED_LIBS=ON", "-DWITH_SECOND=ON", f"-Dmix_DIR={mix / 'cmake'}"]
+    found = ["-DBUILD_SHARED_LIBS=ON", "-DWITH_SECOND=ON", f"-Dmix_DIR={mix}"]
     configure(CONSUMER, tmp_path / "build", *found, f"-DCMAKE_PREFIX_PATH={second}")
     build_tree(tmp_path / "build")
     assert run_bare(tmp_path / "build" / "consumer") == "5 1.2.3\n"
@@ -121,18 +130,38 @@ def test_found_from_the_folder_itself_two_shared_libraries_in_one_program(
 
 def test_found_after_installation(own_build: Path, tmp_path: Path) -> None:
     run_tool([cmake_tool("cmake"), "--install", own_build, "--prefix", tmp_path / "prefix"])
-    configure(CONSUMER, tmp_path / "build", f"-DCMAKE_PREFIX_PATH={tmp_path / 'prefix'}")
+    moved = (tmp_path / "prefix").rename(tmp_path / "moved")  # nothing installed may know where it was
+    configure(CONSUMER, tmp_path / "build", f"-DCMAKE_PREFIX_PATH={moved}")
     build_tree(tmp_path / "build")
     assert run_bare(tmp_path / "build" / "consumer") == "5 1.2.3\n"
-    package = next((tmp_path / "prefix").rglob("mix.pc")).read_text()
-    assert "Version: 1.2.3" in package and "@" not in package
+    package = next(moved.rglob("mix.pc"))
+    assert "Version: 1.2.3" in package.read_text() and "@" not in package.read_text()
+    tool = shutil.which("pkg-config")
+    if tool:
+        told = run_tool([tool, "--cflags", "--libs", "mix"], env={"PKG_CONFIG_PATH": str(package.parent)}).split()
+        run_tool(["g++", "-std=c++17", CONSUMER / "main.cpp", *told, "-o", tmp_path / "by_pkg_config"])
+        assert run_bare(tmp_path / "by_pkg_config") == "5 1.2.3\n"
+
+
+@pytest.mark.parametrize("way", ["CMAKE_PREFIX_PATH", "mix_DIR", "mix_ROOT", "the folder above", "add_subdirectory"])
+def test_a_project_of_cpp_alone_finds_the_folder(mix: Path, tmp_path: Path, way: str) -> None:
+    project, options = (CONSUMER / "CMakeLists.txt").read_text(), [f"-D{way}={mix}"]
+    if way == "add_subdirectory":
+        project, options = project.replace("find_package(mix 1.2 REQUIRED)", f"add_subdirectory({mix} mix)"), []
+    elif way == "the folder above":
+        options = [f"-DCMAKE_PREFIX_PATH={mix.parent}"]
+    (tmp_path / "CMakeLists.txt").write_text(project)
+    shutil.copy(CONSUMER / "main.cpp", tmp_path)
+    configure(tmp_path, tmp_path / "build", *options)
+    build_tree(tmp_path / "build")
+    assert run_bare(tmp_path / "build" / "consumer") == "5 1.2.3\n"
 
 
 def test_a_version_that_does_not_fit_is_not_found(mix: Path, tmp_path: Path) -> None:
     project = "cmake_minimum_required(VERSION 3.18)\nproject(p LANGUAGES C)\nfind_package(mix {} REQUIRED)\n"
     for wanted, fits in (("1", True), ("1.2.3", True), ("1.3", False), ("2.0", False)):
         (tmp_path / "CMakeLists.txt").write_text(project.format(wanted))
-        command = [cmake_tool("cmake"), "-S", tmp_path, "-B", tmp_path / f"b{wanted}", f"-Dmix_DIR={mix / 'cmake'}"]
+        command = [cmake_tool("cmake"), "-S", tmp_path, "-B", tmp_path / f"b{wanted}", f"-Dmix_DIR={mix}"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert (done.returncode == 0) is fits, (wanted, done.stderr)
 
@@ -192,7 +221,8 @@ def test_headers_are_clean_in_c_and_cpp(mix: Path, compiler: str, tmp_path: Path
     for standard in ("c11", "c17"):
         run_tool([compiler, f"-std={standard}", *WARNINGS, include, "-fsyntax-only", tmp_path / "a.c"])
     for standard in ("c++17", "c++20"):
-        flags = [f"-std={standard}", *WARNINGS, "-Wshadow", "-Wconversion", "-x", "c++"]
+        flags = [f"-std={standard}", *WARNINGS, "-Wshadow", "-Wconversion", "-Wsign-conversion", "-x", "c++"]
+        flags += ["-Wuseless-cast"] if compiler == "gcc" else []
         run_tool([compiler, *flags, include, "-fsyntax-only", tmp_path / "a.cpp"])
 
 

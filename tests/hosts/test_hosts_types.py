@@ -11,6 +11,7 @@ from host_support import LIBRARIES, WARNINGS, compile_library, run_tool
 
 import abi
 from abi import Access, Param
+from abi.rules import no_block_message, no_grid_message, no_shared_message
 from interop.exporting import Example, export
 
 ELEMENTS = [abi.bool_, abi.i8, abi.u16, abi.i64, abi.f16, abi.bf16, abi.f64]
@@ -38,8 +39,8 @@ def arguments() -> list[object]:
     return [*result, bytes(range(12)), bytes(32), np.arange(3, dtype=np.uint32)]
 
 
-def build_and_run(folder: Path, name: str, out: Path) -> tuple[str, str]:
-    """What the self-test and the main program print, every warning an error."""
+def build_both(folder: Path, name: str, out: Path) -> None:
+    """Builds ``out/selftest`` and ``out/main``, every warning an error."""
     objects = compile_library(folder, name, out, ["-O1"])
     include = [f"-I{folder / 'include'}", f'-DEXAMPLES="{folder}/selftest/data"']
     for compiler, standard, source, program in (
@@ -48,14 +49,17 @@ def build_and_run(folder: Path, name: str, out: Path) -> tuple[str, str]:
     ):
         command = [compiler, f"-std={standard}", *WARNINGS, *include, folder / source, *objects, *LIBRARIES]
         run_tool([*command, "-o", out / program])
-    bare = {"INTEROP_DEVICE": "cpu"}
-    return run_tool([out / "selftest", "best"], env=bare), run_tool([out / "main"], env=bare)
+
+
+BARE = {"INTEROP_DEVICE": "cpu"}
 
 
 def test_every_type_arrives_with_its_example(tmp_path: Path) -> None:
     kernel = zoo()
     export([kernel], tmp_path / "zoo", name="zoo", arch=(), examples=[Example(kernel, arguments())])
-    selftest, main = build_and_run(tmp_path / "zoo", "zoo", tmp_path / "build")
+    build_both(tmp_path / "zoo", "zoo", tmp_path / "build")
+    selftest = run_tool([tmp_path / "build" / "selftest", "best"], env=BARE)
+    main = run_tool([tmp_path / "build" / "main"], env=BARE)
     assert selftest == "zoo: ok (cpu)\n"
     assert "  s1 = 0 1 1 0 1\n" in main and "  t3 = 1 1 1 1 1 1 ...\n" in main
 
@@ -69,27 +73,31 @@ def test_without_examples_main_makes_up_small_arrays_or_says_why_not(tmp_path: P
         export_kernels.idle("nothing", [Param("x", abi.Slice(abi.f32))], abi.Launch()),
     ]
     export(kernels, tmp_path / "zoo", name="zoo", arch=(), levels=("x86-64-v2",))
-    _, main = build_and_run(tmp_path / "zoo", "zoo", tmp_path / "build")
+    build_both(tmp_path / "zoo", "zoo", tmp_path / "build")
+    main = run_tool([tmp_path / "build" / "main"], env=BARE)
     assert main.splitlines()[0] == "zoo on cpu (x86-64-v2)"
     assert "  t1 = 1 1 1 1 1 1 ...\n" in main
     text = (tmp_path / "zoo" / "main.cpp").read_text()
-    assert text.count("call is yours to write") == 2 and "explicit launch configuration" in text
+    assert text.count("call is yours to write") == 2 and "must give what you mean" in text
 
 
 def test_kernel_without_a_contract_wants_grid_and_block(tmp_path: Path) -> None:
-    kernel = export_kernels.idle("bare", [Param("p", abi.Pointer(), Access.INOUT)], abi.Launch())
+    kernel = export_kernels.idle("bare", [Param("p", abi.Pointer(), Access.INOUT)], abi.Launch(shared=""))
     export([kernel], tmp_path / "raw", name="raw", arch=(), levels=("x86-64-v2",))
     objects = compile_library(tmp_path / "raw", "raw", tmp_path / "build", ["-O1"])
     (tmp_path / "app.c").write_text(
         "#include <raw.h>\n#include <stdio.h>\nint main(void)\n{\n"
-        "    interop_launch_config config = {.block = {.x = 32}};\n    raw_module *m;\n"
+        "    interop_launch_config config = {.block = &(interop_dim3){.x = 32}};\n    raw_module *m;\n"
         "    if (raw_load(interop_device_cpu(), &m) || !raw_bare(m, NULL, NULL))\n        return 1;\n"
         "    puts(raw_last_error());\n    if (!raw_bare_ex(m, &config, NULL))\n        return 2;\n"
-        "    puts(raw_last_error());\n    config.grid.x = 1;\n    return raw_bare_ex(m, &config, NULL);\n}\n"
+        "    puts(raw_last_error());\n    config.grid = &(interop_dim3){.x = 1};\n"
+        "    if (!raw_bare_ex(m, &config, NULL))\n        return 3;\n    puts(raw_last_error());\n"
+        "    config.shared_bytes = 16;\n    return raw_bare_ex(m, &config, NULL);\n}\n"
     )
     include = f"-I{tmp_path / 'raw' / 'include'}"
     run_tool(["gcc", "-std=c11", *WARNINGS, include, tmp_path / "app.c", *objects, *LIBRARIES, "-o", tmp_path / "app"])
     assert run_tool([tmp_path / "app"]).splitlines() == [
-        "bare: its description has no block rule, so the call must give a block",
-        "bare: its description has no grid rule, so the call must give a grid",
+        f"{no_block_message('bare')}: set `block` in the launch configuration",
+        f"{no_grid_message('bare')}: set `grid` in the launch configuration",
+        f"{no_shared_message('bare')}: set `shared_bytes` in the launch configuration",
     ]

@@ -23,7 +23,6 @@ inline namespace v1
 
 using f16 = ::interop_f16;
 using bf16 = ::interop_bf16;
-using dim3 = ::interop_dim3;
 
 /// A failed call: what() has the library's words, status() the number that all languages share.
 class error : public std::runtime_error
@@ -76,22 +75,99 @@ private:
     ::interop_stream handle_ = nullptr;
 };
 
-/// How to launch. A stream alone means: grid, block and shared memory from the kernel's contract.
+/// The dimensions of a grid or block, as in CUDA: dim3(4) is 4 x 1 x 1. Any integers do; one that does not fit throws.
+class dim3
+{
+    template <class... N>
+    using integers = std::enable_if_t<
+        std::conjunction<std::bool_constant<(std::is_integral<N>::value && !std::is_same<N, bool>::value)>...>::value>;
+
+public:
+    std::uint32_t x = 1, y = 1, z = 1;
+
+    constexpr dim3() noexcept = default;
+    template <class X, class = integers<X>>
+    constexpr dim3(X nx) : x(checked(nx))
+    {
+    }
+    template <class X, class Y, class = integers<X, Y>>
+    constexpr dim3(X nx, Y ny) : x(checked(nx)), y(checked(ny))
+    {
+    }
+    template <class X, class Y, class Z, class = integers<X, Y, Z>>
+    constexpr dim3(X nx, Y ny, Z nz) : x(checked(nx)), y(checked(ny)), z(checked(nz))
+    {
+    }
+    /// From C, where {4} leaves zeros behind it: those count as ones.
+    constexpr dim3(const ::interop_dim3 &d) noexcept : x(d.x), y(d.y || d.z ? d.y : 1), z(d.z ? d.z : 1) {}
+
+    friend constexpr bool operator==(const dim3 &a, const dim3 &b) noexcept
+    {
+        return a.x == b.x && a.y == b.y && a.z == b.z;
+    }
+    friend constexpr bool operator!=(const dim3 &a, const dim3 &b) noexcept { return !(a == b); }
+
+private:
+    template <class N>
+    static constexpr std::uint32_t checked(N n)
+    {
+        if (n < N{} || static_cast<std::uintmax_t>(n) > UINT32_MAX)
+            throw error(INTEROP_ERROR_ARGUMENT_RANGE,
+                        "a grid or block has a dimension of " + std::to_string(n) + "; dimensions are 0 to 4294967295");
+        return static_cast<std::uint32_t>(n);
+    }
+};
+
+/// In the place of a grid or block: it follows from the kernel's contract.
+enum class contract { decides };
+inline constexpr contract from_contract = contract::decides;
+
+/// A grid or block that is given, or else follows from the kernel's contract.
+class launch_dims
+{
+public:
+    launch_dims(contract = from_contract) noexcept {}
+    /// What a dim3 is made of: launch_dims(4), launch_dims(4, 2), launch_dims(dim3).
+    template <class... D, class = std::enable_if_t<(sizeof...(D) > 0) && std::is_constructible<dim3, D...>::value>>
+    launch_dims(D... dims) : launch_dims(dim3(dims...), 0)
+    {
+    }
+
+    bool given() const noexcept { return given_; }
+    /// For the functions of C; null where it follows from the contract. Lives as long as this object.
+    const ::interop_dim3 *get() const & noexcept { return given_ ? &value_ : nullptr; }
+    const ::interop_dim3 *get() const && = delete;
+
+private:
+    launch_dims(const dim3 &dims, int) noexcept : given_(true), value_{dims.x, dims.y, dims.z} {}
+
+    bool given_ = false;
+    ::interop_dim3 value_{0, 0, 0};
+};
+
+/// How to launch: `m.k({{4, 2}, {32, 8}}, ...)` gives grid and block, `m.k(stream, ...)` takes both from the kernel's
+/// contract, as does interop::from_contract for one of them: `m.k({interop::from_contract, {128}}, ...)`.
 struct launch_config {
-    dim3 grid{0, 0, 0};
-    dim3 block{0, 0, 0};
-    std::uint32_t shared_bytes = 0;
-    interop::stream stream{};
+    launch_dims grid;
+    launch_dims block;
+    std::uint32_t shared_bytes = 0; ///< dynamic shared memory of a block; 0: from the contract
+    interop::stream stream;
 
     launch_config() noexcept = default;
     launch_config(interop::stream on) noexcept : stream(on) {}
     launch_config(::interop_stream on) noexcept : stream(on) {}
-    launch_config(dim3 grid_, dim3 block_, std::uint32_t shared_bytes_ = 0, interop::stream on = {}) noexcept
+    launch_config(launch_dims grid_, launch_dims block_, std::uint32_t shared_bytes_ = 0,
+                  interop::stream on = {}) noexcept
         : grid(grid_), block(block_), shared_bytes(shared_bytes_), stream(on)
     {
     }
 
-    operator ::interop_launch_config() const noexcept { return {grid, block, shared_bytes, stream}; }
+    /// For the functions of C; points into this object, which must live as long.
+    operator ::interop_launch_config() const & noexcept
+    {
+        return {grid.get(), block.get(), shared_bytes, stream, true};
+    }
+    operator ::interop_launch_config() const && = delete;
 };
 
 /// A contiguous run of elements on the module's device; not owned. Vectors, arrays, buffers and std::span convert.
@@ -146,13 +222,12 @@ public:
     /// A tensor over all of a span; throws interop::error when the sizes differ.
     tensor(span<T> elements, const extents &shape) : tensor(elements.data(), shape)
     {
-        std::uint64_t count = 1;
-        for (const std::int64_t extent : shape)
-            count *= static_cast<std::uint64_t>(extent);
-        if (count != elements.size())
-            throw error(INTEROP_ERROR_ARGUMENT_RANGE, "a tensor of " + std::to_string(count) +
-                                                          " elements over a span of " +
-                                                          std::to_string(elements.size()));
+        std::string text;
+        for (std::size_t axis = 0; axis < N; axis++)
+            text += (axis ? " x " : "") + std::to_string(shape[axis]);
+        if (!covers(shape, elements.size()))
+            throw error(INTEROP_ERROR_ARGUMENT_RANGE,
+                        "a tensor of " + text + " elements over a span of " + std::to_string(elements.size()));
     }
     /// A view for reading.
     template <class U, class = std::enable_if_t<std::is_same<const U, T>::value && !std::is_same<U, T>::value>>
@@ -167,6 +242,25 @@ public:
     std::int64_t stride(std::size_t axis) const noexcept { return strides_[axis]; }
 
 private:
+    /// Whether the extents are sizes whose product is `size`.
+    static bool covers(const extents &shape, std::size_t size) noexcept
+    {
+        std::uint64_t count = 1;
+        bool empty = false;
+        for (const std::int64_t extent : shape) {
+            if (extent < 0)
+                return false;
+            empty = empty || extent == 0;
+        }
+        for (std::size_t axis = 0; axis < N && !empty; axis++) {
+            const auto extent = static_cast<std::uint64_t>(shape[axis]);
+            if (extent > size / count) // so that the product cannot overflow
+                return false;
+            count *= extent;
+        }
+        return (empty ? 0 : count) == size;
+    }
+
     static extents contiguous(const extents &shape) noexcept
     {
         extents strides{};

@@ -63,14 +63,18 @@ typedef struct interop_dim3 {
     uint32_t x, y, z;
 } interop_dim3;
 
-/* An explicit launch configuration. What is zero follows from the kernel's contract: a grid or block of {0, 0, 0}, a
- * `shared_bytes` of 0. {n, 0, 0}, which C makes of {.x = n}, means {n, 1, 1};
- * any other grid with a zero runs nothing. */
+/* An explicit launch configuration: {.grid = &(interop_dim3){.x = 4}, .block = &(interop_dim3){32, 8, 1}}. What is
+ * NULL, or 0 for `shared_bytes`, follows from the kernel's contract. All of it is checked like the arguments.
+ *
+ * C fills up {.x = 4} with zeros, so zeros at the end count as ones: {.x = 4} is {4, 1, 1}, and {.x = 0} is {0, 1, 1}.
+ * Where y or z are computed and may come out as zero, give all three and set `exact`: a zero is then a zero wherever it
+ * stands. A grid with a zero runs nothing, a block with a zero is an error, as in Python. */
 typedef struct interop_launch_config {
-    interop_dim3 grid;
-    interop_dim3 block;
-    uint32_t shared_bytes; /* dynamic shared memory */
+    const interop_dim3 *grid;
+    const interop_dim3 *block;
+    uint32_t shared_bytes; /* dynamic shared memory of a block */
     interop_stream stream;
+    bool exact;
 } interop_launch_config;
 
 /* Half precision as its bits, since C has no portable type for it. */
@@ -116,7 +120,7 @@ static inline interop_f16 interop_f16_from_float(float value)
 
 static inline float interop_f16_to_float(interop_f16 half)
 {
-    uint32_t bits, sign = (uint32_t)(half.bits & 0x8000u) << 16, exponent = half.bits >> 10 & 0x1fu;
+    uint32_t bits, sign = (half.bits & 0x8000u) << 16, exponent = half.bits >> 10 & 0x1fu;
     uint32_t fraction = half.bits & 0x3ffu;
     float value;
     if (exponent == 0x1fu) {
