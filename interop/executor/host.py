@@ -9,6 +9,7 @@ from abi import ArgumentRangeError, ArgumentTypeError, DeviceError, ExecutionErr
 
 from ._native import ffi, lib
 
+_ERROR = ffi.typeof("interop_cpu_error *")
 _ERRORS: dict[int, type[Exception]] = {
     Status.ARGUMENT_TYPE: ArgumentTypeError,
     Status.ARGUMENT_RANGE: ArgumentRangeError,
@@ -53,12 +54,24 @@ class HostKernel:
         :raises ExecutionError: when the kernel stops with an error: a trap, a failed assertion, a deadlock.
         :raises LaunchError: when grid, block, shared memory or the buffer's size are not possible. Nothing ran.
         """
-        error = ffi.new("interop_cpu_error *")
-        buffer = ffi.from_buffer(params)
-        status = lib.interop_cpu_launch(
-            self._record, buffer, len(buffer), self._extents(grid, "grid"), self._extents(block, "block"),
-            self._unsigned(shared, "shared"), self._unsigned(threads, "threads"), error,
+        self.run(
+            params, self._extents(grid, "grid"), self._extents(block, "block"), self._unsigned(shared, "shared"),
+            self._unsigned(threads, "threads"),
         )  # fmt: skip
+
+    def run(
+        self,
+        params: bytes | bytearray | memoryview,
+        grid: Sequence[int],
+        block: Sequence[int],
+        shared: int = 0,
+        threads: int = 0,
+    ) -> None:
+        """:meth:`launch` for a configuration that was checked: three extents each, numbers of 32 bits."""
+        error = ffi.new(_ERROR)
+        status = lib.interop_cpu_launch(
+            self._record, ffi.from_buffer(params), len(params), grid, block, shared, threads, error
+        )
         if status:
             message = ffi.string(error.message).decode("utf-8", "replace")
             raise _ERRORS.get(status, DeviceError)(f"{self.symbol}: {message}")

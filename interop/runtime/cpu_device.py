@@ -119,7 +119,7 @@ class CpuKernel:
 
     def launch(self, grid: Dim3, block: Dim3, shared: int, stream: int, params: bytes) -> None:
         try:
-            self._host.launch(params, grid, block, shared)
+            self._host.run(params, grid, block, shared)
         except ExecutionError as error:
             raise ExecutionError(f"{self._name}: {_unnamed(str(error), self._name, self._host.symbol)}") from None
         except LaunchError as error:

@@ -34,13 +34,19 @@ class HotPaths:
     """The functions of one kernel: ``plain`` for calls that give no configuration, ``configured`` by shape."""
 
     def __init__(self) -> None:
-        self.plain: tuple[Hot, ...] = ()
-        self.configured: dict[Shape, tuple[Hot, ...]] = {}
+        self.plain: list[Hot] = []
+        self.configured: dict[Shape, list[Hot]] = {}
         self.enabled = True  # tests compare with a kernel for which it is False
         self._seen: dict[tuple[Any, ...], int] = {}
 
+    def of(self, shape: Shape) -> list[Hot]:
+        """The functions of one shape; the list is the same whenever it is asked for."""
+        return self.configured.setdefault(shape, [])
+
     def clear(self) -> None:
-        self.plain, self.configured, self._seen = (), {}, {}
+        for found in (self.plain, *self.configured.values()):
+            found.clear()
+        self._seen = {}
 
     def learn(
         self,
@@ -73,10 +79,7 @@ class HotPaths:
 
     def _add(self, shape: Shape, hot: Hot) -> None:
         with _lock:
-            if shape == Shape():
-                self.plain = (*self.plain, hot)
-            else:
-                self.configured[shape] = (*self.configured.get(shape, ()), hot)
+            (self.plain if shape == Shape() else self.of(shape)).append(hot)
             _in_use.add(self)
 
 

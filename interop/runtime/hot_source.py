@@ -118,6 +118,18 @@ class Source:
                 self.miss(f"type(v{position}) is not bytes or len(v{position}) != {argument.size}")
             else:
                 self._array(position, argument, value)
+        self._alignment()
+
+    def _alignment(self) -> None:
+        """Every address is a multiple of the element size: one test for all addresses of a size, a power of two."""
+        sizes: dict[int, list[str]] = {}
+        for array in self.arrays.values():
+            sizes.setdefault(array.itemsize, []).append(array.address)
+        for size, addresses in sizes.items():
+            if size & (size - 1):
+                self.miss(" or ".join(f"{address} % {size}" for address in addresses))
+            elif size > 1:
+                self.miss(f"({' | '.join(addresses)}) & {size - 1}")
 
     def _scalar(self, position: int, name: str) -> None:
         type_, value = self.plan.kernel.param(name).type, f"v{position}"
@@ -156,9 +168,6 @@ class Source:
             self.add(f"n{position} = {' * '.join(dims)}")
         # No elements: what then holds of address and extents, the slow path knows.
         self.miss(f"not 0 < n{position} <= {LIMIT}")
-        size = argument.element.size if argument.element else array.itemsize
-        if size > 1:
-            self.miss(f"p{position} % {size}")
         if tensor and argument.writes:
             self.names["OVERLAPS_ITSELF"] = overlaps_itself
             shape, steps = f"({', '.join(dims)},)", f"({', '.join(strides)},)"
@@ -183,10 +192,19 @@ class Source:
         self.add(f"f{i} = v{i}.flags")
         if array.plan.writes:
             self.miss(f"not f{i}.writeable")
-        self.add(f'p{i} = v{i}.__array_interface__["data"][0]')
         if not tensor:
             self.miss(f"not f{i}.c_contiguous")
             self.add(f"n{i} = v{i}.size")
+        dtype = self.args[i].dtype
+        if tensor or dtype.kind not in "biuf" or dtype.isbuiltin != 1:
+            self.add(f'p{i} = v{i}.__array_interface__["data"][0]')
+        else:
+            # A fifth of the time. Only contiguous arrays of NumPy's own types have such a buffer.
+            from ..executor._native import ffi
+
+            self.names |= {"CAST": ffi.cast, "UINTPTR": ffi.typeof("uintptr_t"), "BUFFER": ffi.from_buffer}
+            self.add(f"p{i} = int(CAST(UINTPTR, BUFFER(v{i})))")
+        if not tensor:
             return
         self.add(f"{', '.join(array.dims)}, = v{i}.shape")
         self.add(f"if f{i}.c_contiguous:")

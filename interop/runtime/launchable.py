@@ -11,7 +11,7 @@ from abi import ArgumentTypeError
 
 from .device import Device, DeviceKey, LoadedKernel, open_device, parse_key
 from .execute import Configuration, launch
-from .hot import HotPaths, exact_configuration
+from .hot import Hot, HotPaths, exact_configuration
 from .hot_source import Shape
 from .plan import KernelPlan, make_plan
 
@@ -39,6 +39,7 @@ class Launchable:
         self._planned: tuple[abi.Program, KernelPlan] | None = None
         self._loaded: dict[DeviceKey, LoadedKernel] = {}
         self._hot = HotPaths()
+        self._configured: dict[tuple[Any, ...], ConfiguredLaunch] = {}  # those of integers only
 
     @property
     def name(self) -> str:
@@ -71,7 +72,18 @@ class Launchable:
 
     def __getitem__(self, config: Any) -> ConfiguredLaunch:
         """``k[grid]``, ``k[grid, block]``, ``k[grid, block, stream]``, ``k[grid, block, stream, shared]``."""
-        return ConfiguredLaunch(self, *_four(self, config))
+        if type(config) is not tuple or not _is_plain(config):
+            return ConfiguredLaunch(self, *_four(self, config))
+        found = self._configured.get(config)
+        if found is None:
+            found = ConfiguredLaunch(self, *_four(self, config))
+            if len(self._configured) < _MOST_CONFIGURED:
+                self._configured[config] = found
+        return found
+
+    # With __getitem__ alone Python would take a kernel for a sequence, one without end.
+    __iter__ = None
+    __contains__ = None
 
     def _plan(self) -> tuple[abi.Program, KernelPlan]:
         planned = self._planned
@@ -108,7 +120,13 @@ class ConfiguredLaunch:
     ) -> None:
         self.kernel = kernel
         self._config = (grid, block, stream, shared, device)
-        self._exact = exact_configuration(grid, block, stream, shared, device)
+        exact = exact_configuration(grid, block, stream, shared, device)
+        self._shape: Shape | None = None
+        self._given: tuple[Any, ...] = ()
+        self._hots: list[Hot] = []
+        if exact is not None:
+            self._shape, self._given = exact
+            self._hots = kernel._hot.of(self._shape)
 
     def on(self, device: Device | str) -> ConfiguredLaunch:
         """The same on `device`."""
@@ -117,16 +135,19 @@ class ConfiguredLaunch:
     def __getitem__(self, config: Any) -> ConfiguredLaunch:
         return ConfiguredLaunch(self.kernel, *_four(self.kernel, config), self._config[4])
 
+    __iter__ = None
+    __contains__ = None
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> None:
-        kernel, exact = self.kernel, None if kwargs else self._exact
-        if exact is not None:
-            for hot in kernel._hot.configured.get(exact[0], ()):
-                if hot(args, exact[1]):
+        if not kwargs:
+            for hot in self._hots:
+                if hot(args, self._given):
                     return
+        kernel = self.kernel
         plan = kernel._plan()[1]
         ran_on = launch(plan, kernel._load, Configuration(*self._config), args, kwargs)
-        if exact is not None:
-            kernel._hot.learn(plan, kernel._load, ran_on, exact[0], args)
+        if not kwargs and self._shape is not None:
+            kernel._hot.learn(plan, kernel._load, ran_on, self._shape, args)
 
     def __repr__(self) -> str:
         grid, block, stream, shared, _ = self._config
@@ -145,6 +166,19 @@ def _four(kernel: Launchable, config: Any) -> tuple[Any, Any, Any, Any]:
     return grid, block, stream, shared
 
 
+def _is_plain(config: tuple[Any, ...]) -> bool:
+    """Whether there are only integers in it, so that an equal configuration is the same one: 1.0 and True equal 1."""
+    for item in config:
+        if type(item) is not int:
+            if type(item) is not tuple:
+                return False
+            for part in item:
+                if type(part) is not int:
+                    return False
+    return True
+
+
+_MOST_CONFIGURED = 64
 _PLAIN = Shape()
 _FROM_CONTRACT = Configuration()
 

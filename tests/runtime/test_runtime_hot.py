@@ -353,9 +353,22 @@ def test_forms_of_calls_are_limited_and_can_be_forgotten() -> None:
             kernel[1, threads](memory("u1", 0, 64), 1.0, 1.0, 1.0, b"abc")
     assert [len(found) for found in kernel._hot.configured.values()] == [1]
     hot.forget()
-    assert not kernel._hot.configured
+    assert not any(kernel._hot.configured.values())
     kernel[1, 1](memory("u1", 0, 64), 1.0, 1.0, 1.0, b"abc")
     assert len(recorder.launches) == 3 * 39 + 1
+
+
+def test_configurations_are_equal_only_if_their_types_are() -> None:
+    kernel, recorder = launchable_of(KERNELS[4])
+    args = (memory("u1", 0, 64), 1.0, 1.0, 1.0, b"abc")
+    for config in ((1, 32), ((1, 1), (32, 2))):
+        for _ in range(3):
+            kernel[config](*args)
+        assert kernel[config] is kernel[config]
+    for bad in ((1.0, 32), (True, 32), (1, 32.0), ((1, True), (32, 2)), ((1, 1), (32, 2.0)), ([1.0], 32)):
+        with pytest.raises(io.ArgumentTypeError, match="is an integer, but the"):
+            kernel[bad](*args)
+    assert len(recorder.launches) == 6
 
 
 def test_threads_do_not_share_what_they_pack() -> None:
@@ -381,6 +394,6 @@ def test_a_rule_that_might_overflow_stays_on_the_slow_path() -> None:
     kernel, recorder = launchable_of(described({"v": ("i64", IN)}, Launch(EXACT, ("1",)), ("v * v * v != 4",)))
     for _ in range(4):
         kernel.on("cpu")(5)
-    assert len(recorder.launches) == 4 and not kernel._hot.configured
+    assert len(recorder.launches) == 4 and not any(kernel._hot.configured.values())
     with pytest.raises(io.ContractError, match="overflows 64 bits"):
         kernel.on("cpu")(2**40)
