@@ -170,10 +170,12 @@ def _compile_error(source: Source, result: Any, log: str) -> CompileError:
     missing = re.search(r'(?:could|cannot) (?:not )?open source file "([^"]+)"', log)
     help_ = ""
     if missing:
+        help_ = header_advice(missing[1])
+    if missing and not help_:
         folders = include_path(source)
         where = "".join(f"\n  {folder}" for folder in folders) or " nowhere: no folder is given and CUDA has none"
         message += f"\n{missing[1]} was looked for in:{where}"
-        help_ = header_advice(missing[1]) or f"pass include_paths=[...]; CUDA's own headers come with {_INSTALL}"
+        help_ = f"pass include_paths=[...]; CUDA's own headers come with {_INSTALL}"
     elif is_host_code(log):
         help_ = HOST_CODE_ADVICE
     return CompileError(message, help=help_)
