@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .device import DeviceKey, LoadedKernel, open_device
-from .hot_source import Shape, Source
+from .hot_rules import NotInline
+from .hot_source import MISSES, Shape, Source
 from .plan import KernelPlan
 
 Hot = Callable[[tuple[Any, ...], tuple[Any, ...]], bool]
@@ -64,8 +65,8 @@ class HotPaths:
             if self._is_due(form):
                 device = open_device(key)
                 self._add(shape, compile_hot(Source(plan, shape, device, load(device), args)))
-        except Exception:
-            # Mostly NotInline. The call has succeeded: an odd object among its arguments must not make it fail now.
+        except (NotInline, *MISSES):
+            # The call has succeeded: an odd object among its arguments must not make it fail now.
             return
 
     def _is_due(self, form: tuple[Any, ...]) -> bool:

@@ -8,11 +8,12 @@ to the slow path by returning False before anything has happened.
 from __future__ import annotations
 
 import os
+import struct
 import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from abi import ArrayValue, BlockKind, DeviceError, ExecutionError, Pointer, Scalar
+from abi import ArrayValue, BlockKind, DeviceError, Error, ExecutionError, Pointer, Scalar
 from abi import rule_ast as ast
 from abi.rule_ast import INT64_MAX
 from abi.rules import rules_of
@@ -29,6 +30,10 @@ from .stream import stream_handle
 LIMIT = 2**31
 """Counts, and integers in rules, above this go to the slow path, so that products of two of them fit 63 bits."""
 _EXACT_FLOAT = 2**53
+MISSES = (
+    TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RuntimeError, BufferError, struct.error, Error,
+)  # fmt: skip
+"""What reading an odd argument may raise. Others are not ours, such as those that signal handlers raise: they pass."""
 
 
 class Shape(NamedTuple):
@@ -134,6 +139,13 @@ class Source:
     def _scalar(self, position: int, name: str) -> None:
         type_, value = self.plan.kernel.param(name).type, f"v{position}"
         assert isinstance(type_, Scalar)
+        kinds, number = {"int": ("iu", "int"), "uint": ("iu", "int"), "float": ("iuf", "float")}.get(
+            type_.kind, ("", "")
+        )
+        if _is_numpy_number(self.args[position], kinds):
+            self.names[f"T{position}"] = type(self.args[position])
+            self.add(f"if type({value}) is T{position}:")
+            self.add(f"    {value} = {number}({value})")
         if type_.kind == "bool":
             self.miss(f"{value} is not True and {value} is not False")
             self.integers[name] = Expression(value, condition=True)
@@ -457,7 +469,8 @@ class Source:
         after = self._launch_direct(stream, direct) if direct is not None else self._launch_through(stream)
         body = [f"        {line}" for line in self.lines]
         head = ["def launch(args, given):", f"    # {self.plan.name} on {self.device.key}", "    try:"]
-        return "\n".join([*head, *body, "    except Exception:", "        return False", *after, ""])
+        self.names["MISSES"] = MISSES
+        return "\n".join([*head, *body, "    except MISSES:", "        return False", *after, ""])
 
     def environment(self) -> None:
         """The one variable that may forbid the device; the mapping behind :data:`os.environ` is ten times cheaper."""
@@ -488,13 +501,15 @@ class Source:
         # The driver takes None for the default stream without making a handle object.
         handle = "None" if stream == "0" else f"{stream} or None"
         arguments = f"(FUNCTION, {grid}, {block}, {self.shared.text}, {handle}, 0, buffer[1])"
-        self.add("if int(CURRENT()[1]) == CONTEXT:")
-        self.add(f"    failed = LAUNCH{arguments}[0]")
-        self.add("else:")
-        self.add(f"    failed = LAUNCH_ELSEWHERE{arguments}[0]")
-        self.add("FREE.append(buffer)")
-        self.add("return not failed")
-        return []
+        self.add("here = int(CURRENT()[1]) == CONTEXT")
+        return [
+            "    if here:",
+            f"        failed = LAUNCH{arguments}[0]",
+            "    else:",
+            f"        failed = LAUNCH_ELSEWHERE{arguments}[0]",
+            "    FREE.append(buffer)",
+            "    return not failed",
+        ]
 
     def _launch_through(self, stream: str) -> list[str]:
         """Through the loaded kernel's own method, outside the part that may fail without a trace."""
@@ -511,6 +526,11 @@ class Source:
             "        return False",
             "    return True",
         ]
+
+
+def _is_numpy_number(value: Any, kinds: str) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.number) and value.dtype.kind in tuple(kinds)
 
 
 @dataclass(frozen=True)

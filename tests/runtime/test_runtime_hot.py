@@ -143,7 +143,13 @@ def plausible(draw: Any, param: Param, position: int, shape: tuple[int, int]) ->
     """What the kernels mostly take."""
     type_ = param.type
     if isinstance(type_, abi.Scalar):
-        return draw({"float": st.floats(-100, 100), "bool": st.booleans()}.get(type_.kind, st.integers(1, 6)))
+        if type_.kind == "bool":
+            return draw(st.booleans())
+        made = [np.float32, np.int64] if type_.kind == "float" else [np.int32, np.uint8]
+        number = draw(st.integers(1, 6))
+        if draw(st.integers(0, 3)) == 0:
+            return draw(st.sampled_from(made))(number)
+        return draw(st.floats(-100, 100)) if type_.kind == "float" else number
     if isinstance(type_, abi.Bytes):
         return b"abc"
     if not isinstance(type_, abi.Tensor):
@@ -309,6 +315,34 @@ def test_results_and_errors_of_a_kernel_that_runs(monkeypatch: pytest.MonkeyPatc
     twice(x, y, offset=0)
     twice(x[:5], y, 0)
     assert len(slow_calls) == 3
+
+
+def test_numbers_of_numpy_and_of_python() -> None:
+    kernel, recorder = launchable_of(KERNELS[5])
+    x = memory("i2", 0, 8)
+    for _ in range(3):
+        kernel(x, np.uint64(3), 5)
+    assert len(kernel._hot.plain) == 1 and kernel._hot.plain[0]((x, np.uint64(3), 5), ())
+    assert kernel._hot.plain[0]((x, 3, 5), ()) and not kernel._hot.plain[0]((x, np.int8(3), 5), ())
+    assert len(set(recorder.launches)) == 1 and len(recorder.launches) == 5
+
+
+def test_what_a_signal_handler_raises_is_not_taken_for_a_miss() -> None:
+    class Interrupted(Exception):
+        pass
+
+    class Interrupting(dict[bytes, bytes]):
+        def __contains__(self, key: object) -> bool:
+            raise Interrupted
+
+    kernel, recorder = launchable_of(KERNELS[5])
+    x = memory("i2", 0, 8)
+    for _ in range(3):
+        kernel(x, 3, 5)
+    kernel._hot.plain[0].__globals__["ENVIRONMENT"] = Interrupting()  # type: ignore[attr-defined]
+    with pytest.raises(Interrupted):
+        kernel(x, 3, 5)
+    assert len(recorder.launches) == 3
 
 
 def test_an_error_of_the_device_has_the_arguments() -> None:
