@@ -28,5 +28,5 @@ def readme(
         KERNELS="\n".join(rows),
         CPU_NOTE=" (x86-64)" if has_cpu else ": no, this export has no CPU device",
         ONE_LINER_OBJECTS=" images/*.o" if has_cpu else "",
-        OBJECTS_NOTE=" The `.o` files among the images are the kernels for the CPU." if has_cpu else "",
+        OBJECTS_NOTE="\n  The `.o` files among the images are the kernels for the CPU." if has_cpu else "",
     )

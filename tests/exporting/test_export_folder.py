@@ -220,3 +220,9 @@ def test_manifest_lists_every_file(quick_export: Export) -> None:
     report = quick_export([export_kernels.saxpy()])
     listed = json.loads((report / "export.json").read_text())["files"]
     assert set(listed) == set(tree(report.path)) - {"export.json"}
+
+
+def test_nothing_is_written_twice(tmp_path: Path) -> None:
+    export([export_kernels.saxpy(), export_kernels.scale()], tmp_path / "mix", name="mix", arch=())
+    contents = [data for path, data in tree(tmp_path / "mix").items()]
+    assert len(set(contents)) == len(contents)

@@ -165,3 +165,9 @@ def test_long_lists_are_filled_under_the_parenthesis() -> None:
     assert all(line.startswith(" " * len("int function(") + "long") for line in lines[1:])
     broken = nested_call(f"f({'a' * 60}, g({'b' * 60}, c))", "    ")
     assert broken == ["    f(", f"        {'a' * 60},", f"        g({'b' * 60}, c))"]
+
+
+def test_header_says_what_hidden_parameters_in_its_rules_are(quick_export: Export) -> None:
+    text = (quick_export([export_kernels.scale(), export_kernels.saxpy()]) / "include/mix.h").read_text()
+    assert "grid (ceil_div(n, block.x)). Written in CUDA C++.\n * In these rules n = len(y).\n" in text
+    assert text.count("In these rules") == 1

@@ -29,11 +29,13 @@ void k(const interop::launch_config &config, float)
 template <class N>
 void refused(N n)
 {
-    try {
-        k({{n}, {1}}, 0);
-        std::printf("not refused\n");
-    } catch (const interop::error &error) {
-        std::printf("%d %s\n", static_cast<int>(error.status()), error.what());
+    for (const bool shared : {false, true}) {
+        try {
+            shared ? k({{1}, {1}, n}, 0) : k({{n}, {1}}, 0);
+            std::printf("not refused\n");
+        } catch (const interop::error &error) {
+            std::printf("%d %s\n", static_cast<int>(error.status()), error.what());
+        }
     }
 }
 
@@ -58,7 +60,7 @@ int main()
     k({4, 256}, 0);
     k({{few / 256}, {256}}, 0);
     k({{4, few / 8}, {256, 1, 1}}, 0);
-    k({{many}, {few, 3u, 1}, 16}, 0);
+    k({{many}, {few, 3u, 1}, 4 * few}, 0);
     k({{}, {128}}, 0);
     k({interop::from_contract, {128}, 0, handle}, 0);
     k({{2}, interop::from_contract}, 0);

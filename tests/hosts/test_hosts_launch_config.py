@@ -13,13 +13,14 @@ from interop.exporting import shim_path
 DEVICES = ["cpu", "fake", pytest.param("cuda", marks=pytest.mark.gpu)]
 STRICT = [*WARNINGS, "-Wshadow", "-Wconversion", "-Wsign-conversion", "-Wuseless-cast"]
 
-RANGE = f"{int(Status.ARGUMENT_RANGE)} a grid or block has a dimension of {{}}; dimensions are 0 to 4294967295"
+RANGE = f"{int(Status.ARGUMENT_RANGE)} {{}} is {{}}; it must be 0 to 4294967295"
+DIMENSION = "a dimension of a grid or block"
 EXPECTED = [
     "2,1,1 4,1,1 0 default",
     "4,1,1 256,1,1 0 default",
     "0,1,1 256,1,1 0 default",
     "4,0,1 256,1,1 0 default",
-    "100,1,1 7,3,1 16 default",
+    "100,1,1 7,3,1 28 default",
     "contract 128,1,1 0 default",
     "contract 128,1,1 0 stream",
     "2,1,1 contract 0 default",
@@ -33,8 +34,10 @@ EXPECTED = [
     "5,1,1 32,8,1 0 default",
     "contract 32,8,1 0 default",
     "1,2,3 1,1,1 0 default",
-    RANGE.format(-1),
-    RANGE.format(5000000000),
+    RANGE.format(DIMENSION, -1),
+    RANGE.format("dynamic shared memory", -1),
+    RANGE.format(DIMENSION, 5000000000),
+    RANGE.format("dynamic shared memory", 5000000000),
 ]
 
 

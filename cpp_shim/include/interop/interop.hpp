@@ -75,27 +75,32 @@ private:
     ::interop_stream handle_ = nullptr;
 };
 
+namespace detail
+{
+template <class... N>
+using integers = std::enable_if_t<
+    std::conjunction<std::bool_constant<(std::is_integral<N>::value && !std::is_same<N, bool>::value)>...>::value>;
+
+/// `n` as a number of a launch; throws where it does not fit, with `what` it is.
+template <class N>
+constexpr std::uint32_t launch_number(N n, const char *what)
+{
+    if (n < N{} || static_cast<std::uintmax_t>(n) > UINT32_MAX)
+        throw error(INTEROP_ERROR_ARGUMENT_RANGE,
+                    std::string(what) + " is " + std::to_string(n) + "; it must be 0 to 4294967295");
+    return static_cast<std::uint32_t>(n);
+}
+} // namespace detail
+
 /// The dimensions of a grid or block, as in CUDA: dim3(4) is 4 x 1 x 1. Any integers do; one that does not fit throws.
 class dim3
 {
-    template <class... N>
-    using integers = std::enable_if_t<
-        std::conjunction<std::bool_constant<(std::is_integral<N>::value && !std::is_same<N, bool>::value)>...>::value>;
-
 public:
     std::uint32_t x = 1, y = 1, z = 1;
 
     constexpr dim3() noexcept = default;
-    template <class X, class = integers<X>>
-    constexpr dim3(X nx) : x(checked(nx))
-    {
-    }
-    template <class X, class Y, class = integers<X, Y>>
-    constexpr dim3(X nx, Y ny) : x(checked(nx)), y(checked(ny))
-    {
-    }
-    template <class X, class Y, class Z, class = integers<X, Y, Z>>
-    constexpr dim3(X nx, Y ny, Z nz) : x(checked(nx)), y(checked(ny)), z(checked(nz))
+    template <class X, class Y = std::uint32_t, class Z = std::uint32_t, class = detail::integers<X, Y, Z>>
+    constexpr dim3(X nx, Y ny = 1, Z nz = 1) : x(checked(nx)), y(checked(ny)), z(checked(nz))
     {
     }
     /// From C, where {4} leaves zeros behind it: those count as ones.
@@ -111,10 +116,7 @@ private:
     template <class N>
     static constexpr std::uint32_t checked(N n)
     {
-        if (n < N{} || static_cast<std::uintmax_t>(n) > UINT32_MAX)
-            throw error(INTEROP_ERROR_ARGUMENT_RANGE,
-                        "a grid or block has a dimension of " + std::to_string(n) + "; dimensions are 0 to 4294967295");
-        return static_cast<std::uint32_t>(n);
+        return detail::launch_number(n, "a dimension of a grid or block");
     }
 };
 
@@ -156,9 +158,10 @@ struct launch_config {
     launch_config() noexcept = default;
     launch_config(interop::stream on) noexcept : stream(on) {}
     launch_config(::interop_stream on) noexcept : stream(on) {}
-    launch_config(launch_dims grid_, launch_dims block_, std::uint32_t shared_bytes_ = 0,
-                  interop::stream on = {}) noexcept
-        : grid(grid_), block(block_), shared_bytes(shared_bytes_), stream(on)
+    template <class S = std::uint32_t, class = detail::integers<S>>
+    launch_config(launch_dims grid_, launch_dims block_, S shared_bytes_ = 0, interop::stream on = {})
+        : grid(grid_), block(block_), shared_bytes(detail::launch_number(shared_bytes_, "dynamic shared memory")),
+          stream(on)
     {
     }
 
