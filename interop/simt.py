@@ -70,29 +70,81 @@ if TYPE_CHECKING:
     block_dim: Any = GeometryWord("block_dim", "geometry")
     grid_dim: Any = GeometryWord("grid_dim", "geometry")
 else:
-    global_index = Intrinsic("global_index", "simt")
-    grid_stride = Intrinsic("grid_stride", "simt")
-    shared = Intrinsic("shared", "simt")
-    barrier = Intrinsic("barrier", "simt")
-    thread_index = GeometryWord("thread_index", "geometry")
-    block_index = GeometryWord("block_index", "geometry")
-    block_dim = GeometryWord("block_dim", "geometry")
-    grid_dim = GeometryWord("grid_dim", "geometry")
+    global_index = Intrinsic(
+        "global_index",
+        "simt",
+        doc="""``i = simt.global_index()``: the thread's own index in the launch, as a *witness*.
+
+        No other thread has the same one, so it may index what the kernel writes: ``y[i] = …``. It is an i64 number;
+        arithmetic makes plain integers of it. ``p = simt.global_index(2)`` is the witness of a two-dimensional launch,
+        ``row, col = p`` (or ``p.row``, ``p.col``) its coordinates; rank 3 has ``plane, row, col``. Writing with it adds
+        what makes it unique to the contract: ``grid.y == 1`` and so on for rank 1.
+        """,
+    )
+    grid_stride = Intrinsic(
+        "grid_stride",
+        "simt",
+        doc="""``for i in simt.grid_stride(n):`` gives this thread's share of the indices below `n`.
+
+        It starts at the thread's own index and steps by the number of threads of the launch, so a grid of any size
+        covers everything once. Each index is a witness, as that of :func:`global_index`: ``y[i] = …`` compiles.
+        """,
+    )
+    shared = Intrinsic(
+        "shared",
+        "simt",
+        doc="""``s = simt.shared(io.f32, (16, 17))``: an array in the block's shared memory, not initialised.
+
+        The shape is made of compile-time integers. With one length that is known only at run time,
+        ``simt.shared(io.f32, n)``, it takes the launch's dynamic shared memory, whose size the decorator gives:
+        ``shared="4 * block.x"``. Any thread may write any element; :func:`barrier` orders the accesses.
+        """,
+    )
+    barrier = Intrinsic(
+        "barrier",
+        "simt",
+        doc="""``simt.barrier()`` waits until all threads of the block are here.
+
+        What they wrote to shared memory before it, all of them see after it. All threads must reach it together: under
+        a condition that differs between threads it does not compile.
+        """,
+    )
+    thread_index = GeometryWord(
+        "thread_index",
+        "geometry",
+        doc="""``simt.thread_index.x`` (``.y``, ``.z``): the thread's place in its block, a plain i64 number from 0.""",
+    )
+    block_index = GeometryWord(
+        "block_index",
+        "geometry",
+        doc="""``simt.block_index.x`` (``.y``, ``.z``): the block's place in the grid, a plain i64 number from 0.""",
+    )
+    block_dim = GeometryWord(
+        "block_dim",
+        "geometry",
+        doc="""``simt.block_dim.x`` (``.y``, ``.z``): the number of threads of a block along an axis, as i64.""",
+    )
+    grid_dim = GeometryWord(
+        "grid_dim",
+        "geometry",
+        doc="""``simt.grid_dim.x`` (``.y``, ``.z``): the number of blocks of the grid along an axis, as i64.""",
+    )
 
 
 def kernel(
     block: BlockSpec = None,
-    grid: str | Sequence[str] | None = None,
+    grid: str | int | Sequence[str | int] | None = None,
     requires: Sequence[str] = (),
-    shared: str | None = None,
+    shared: str | int | None = None,
     contract: bool = True,
 ) -> Callable[[Callable[..., Any]], SimtKernel]:
     """Decorator: makes a kernel of a function that is one thread's program.
 
     :param block: threads of a block: ``256`` or ``(32, 8)`` exactly, ``io.up_to(n)``, ``io.multiple_of(n)``, or any.
-    :param grid: rule for the number of blocks, ``"(rule, rule)"`` for two axes; without it a caller gives the grid.
+    :param grid: rule for the number of blocks, or a number; ``"(rule, rule)"`` or a tuple for two axes. Without it a
+        caller gives the grid.
     :param requires: preconditions, checked before every launch in every host language.
-    :param shared: rule for the bytes of dynamic shared memory.
+    :param shared: rule for the bytes of dynamic shared memory, or their number.
     :param contract: whether a product and a sum may become one fused multiply-add.
 
     The function is compiled on first use, or with :meth:`SimtKernel.program`.
@@ -116,3 +168,7 @@ __all__ = [
     "barrier", "block_dim", "block_index", "global_index", "grid_dim", "grid_stride", "kernel", "shared",
     "thread_index",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -14,13 +14,15 @@ from ..errors import SyntaxError_, TypeError_, UnsupportedError
 from ..ir import ops
 from ..ir.ops import Value
 from ..ir.types import Shared, Witness
-from ..language.functions import MATH, PYTHON_MATH, DeviceFunction, GeometryWord, Intrinsic
+from ..language.functions import PYTHON_MATH, DeviceFunction, GeometryWord, Intrinsic
+from . import advice
 from .bindings import ArrayBinding, Binding, Literal, Number, ObjectBinding, TupleBinding, WitnessBinding, describe
 from .conversion import is_integer
 from .core import text_of
 from .expressions import Expressions
 
 Arguments = list[tuple[Binding, ast.expr]]
+_CALLABLE = "kernels call io.* functions, math.*, min, max, abs, len and @io.device functions"
 _PREDICATES = ("isnan", "isinf", "isfinite")
 
 
@@ -87,13 +89,10 @@ class Calls(Expressions):
                 f"decorate {target.__name__} with @io.device",
             )
         if type(target).__name__ == "ufunc" or (getattr(target, "__module__", "") or "").startswith("numpy"):
-            ours = (
-                f"io.{target.__name__}(...)" if getattr(target, "__name__", "") in MATH else "the functions of interop"
-            )
-            raise self.unsupported(node, f"the NumPy function {name}()", f"use {ours}")
-        raise self.unsupported(
-            node, f"{name}()", "kernels call io.* functions, math.*, min, max, abs, len and @io.device functions"
-        )
+            help = advice.of_name(getattr(target, "__name__", "")) or _CALLABLE
+            raise self.unsupported(node, f"the NumPy function {name}()", help)
+        help = advice.of_name(getattr(target, "__name__", "")) or _CALLABLE
+        raise self.unsupported(node, f"{name}()", help)
 
     # -- numbers
 

@@ -57,7 +57,7 @@ class Captures:
             return ObjectBinding(value)
         if _hashable(value) and (value in PYTHON_MATH or value in _BUILTINS):
             return ObjectBinding(value)
-        if inspect.isroutine(value) or inspect.isclass(value):
+        if inspect.isroutine(value) or inspect.isclass(value) or type(value).__name__ == "ufunc":
             # Functions and classes are judged where they are used: calling one gives the better message.
             return ObjectBinding(value)
         raise UnsupportedError(
@@ -108,7 +108,8 @@ def reachable_constants(definition: KernelDefinition) -> list[Const]:
     seen: set[int] = set()
     block = definition.block
     extents = block if isinstance(block, tuple) else (block.count if isinstance(block, BlockRule) else block,)
-    found.update({e.name: e for e in extents if isinstance(e, Const)})
+    grid = definition.grid if isinstance(definition.grid, (tuple, list)) else (definition.grid,)
+    found.update({e.name: e for e in (*extents, *grid) if isinstance(e, Const)})
     rules = " ".join([*definition.requires, str(definition.grid), str(definition.shared)])
     names = [*_names(definition.function), *re.findall(r"[A-Za-z_]\w*", rules)]
     pending: list[tuple[Callable[..., Any], list[str]]] = [(definition.function, names)]

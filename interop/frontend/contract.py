@@ -81,12 +81,27 @@ class Contract:
             return ()
         place = self._source.decorator_argument("grid")
         try:
-            texts = split_grid(given) if isinstance(given, str) else tuple(given)
+            texts = split_grid(given) if isinstance(given, str) else self._grid_items(given, place)
         except abi.RuleError as error:
             raise SyntaxError_(f"the grid rule is not well formed: {error}", place) from None
         if not 1 <= len(texts) <= 3 or not all(isinstance(t, str) for t in texts):
             raise SyntaxError_("a grid has one to three rules", place, help='write grid="ceil_div(len(y), block.x)"')
         return tuple(self._rule(t, place, condition=False).text for t in texts)
+
+    def _grid_items(self, given: Any, place: Location) -> tuple[str, ...]:
+        """Rules out of numbers, constants and texts."""
+        items = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+        texts = []
+        for item in items:
+            value = self._captures.const(item) if isinstance(item, Const) else item
+            if isinstance(value, bool) or not isinstance(value, (str, int)) or (isinstance(value, int) and value < 0):
+                raise SyntaxError_(
+                    f"a grid is made of rules and numbers of blocks, not {value!r}",
+                    place,
+                    help='write grid="ceil_div(len(y), block.x)", grid=4 or grid=("ceil_div(n, 32)", 2)',
+                )
+            texts.append(str(value))
+        return tuple(texts)
 
     def shared(self) -> str:
         """The rule for the bytes of dynamic shared memory."""

@@ -14,6 +14,7 @@ from ..ir.ops import Operation, Value
 from ..ir.types import ARRAYS, Shared, array_element
 from ..language.constants import Const
 from ..language.functions import GeometryAxis
+from . import advice
 from .bindings import (
     ArrayBinding,
     Binding,
@@ -124,7 +125,9 @@ class Expressions(Operators):
             try:
                 value = getattr(base.object, node.attr)
             except AttributeError:
-                raise self.error(SyntaxError_, node, f"{text_of(node.value)} has no '{node.attr}'") from None
+                written = text_of(node.value)
+                help = advice.of_attribute(base.object, written, node.attr)
+                raise self.error(SyntaxError_, node, f"{written} has no '{node.attr}'", help) from None
             return self.captured(text_of(node), value, node)
         if isinstance(base, ArrayBinding):
             return self._array_attribute(base, node)

@@ -14,7 +14,18 @@ from ..errors import TypeError_, UnsupportedError
 from ..ir import ops
 from ..ir.ops import Value
 from ..ir.rounding import round_to
-from .bindings import ArrayBinding, Binding, Literal, Number, TupleBinding, WitnessBinding, default_type, describe
+from . import advice
+from .bindings import (
+    ArrayBinding,
+    Binding,
+    Literal,
+    Number,
+    ObjectBinding,
+    TupleBinding,
+    WitnessBinding,
+    default_type,
+    describe,
+)
 from .conversion import common, is_integer, literal_fits, wrap
 from .core import Core, text_of
 
@@ -57,6 +68,8 @@ class Operators(Core):
             help = f"a kernel works on elements: write {text_of(node)}[i]"
         elif isinstance(binding, WitnessBinding):
             help = "unpack it: row, col = " + text_of(node)
+        elif isinstance(binding, ObjectBinding):
+            help = advice.of_object(binding.object, text_of(node))
         raise self.error(TypeError_, node, f"expected a number, got {describe(binding)}", help)
 
     def unify(

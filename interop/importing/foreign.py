@@ -66,7 +66,7 @@ def foreign(
     symbol: str | None = None,
     *,
     block: Any = None,
-    grid: str | Sequence[str] | None = None,
+    grid: str | int | Sequence[str | int] | None = None,
     requires: Sequence[str] = (),
     fill: Mapping[str, str] | None = None,
     shared: str | int | None = None,
@@ -77,7 +77,8 @@ def foreign(
     :param source: a ``.cu`` or ``.ptx`` file, relative to the decorated function's own, or a loaded :class:`Module`.
     :param symbol: the kernel's name in the source, where it is not the function's.
     :param block: ``256`` or ``(32, 8)`` exactly, ``io.up_to(n)``, ``io.multiple_of(n)``, or any.
-    :param grid: rule for the number of blocks, ``"ceil_div(n, block.x)"``, or for several axes ``"(rule, rule)"``.
+    :param grid: rule for the number of blocks, ``"ceil_div(n, block.x)"``, or a number, or for several axes
+        ``"(rule, rule)"`` or a tuple of them.
     :param requires: preconditions, checked before each launch.
     :param fill: rules for parameters that callers then do not pass: ``{"n": "len(y)"}``.
     :param shared: bytes of dynamic shared memory, or a rule for them. Without it, a kernel that has an array
@@ -271,11 +272,15 @@ def _extent(given: Any, location: Location) -> int:
     return value
 
 
-def _grid(given: str | Sequence[str] | None, location: Location) -> tuple[str, ...]:
+def _grid(given: str | int | Sequence[str | int] | None, location: Location) -> tuple[str, ...]:
     if given is None:
         return ()
     try:
-        rules = split_grid(given) if isinstance(given, str) else tuple(str(rule) for rule in given)
+        items = given if isinstance(given, (tuple, list)) else (given,)
+        if any(isinstance(item, bool) or not isinstance(item, (str, int)) for item in items):
+            help_ = 'write grid="ceil_div(n, block.x)", grid=4 or grid=("ceil_div(n, 32)", 2)'
+            raise TypeError_(f"a grid is made of rules and numbers of blocks, not {given!r}", location, help=help_)
+        rules = split_grid(given) if isinstance(given, str) else tuple(str(item) for item in items)
     except abi.RuleError as error:
         raise SyntaxError_(f"the grid rule is not well formed: {error}", location) from None
     if not 1 <= len(rules) <= 3:

@@ -23,9 +23,9 @@ class KernelDefinition:
 
     function: Callable[..., Any]
     block: BlockSpec = None
-    grid: str | Sequence[str] | None = None
+    grid: str | int | Sequence[str | int] | None = None
     requires: tuple[str, ...] = ()
-    shared: str | None = None
+    shared: str | int | None = None
     contract: bool = True
     caller_locals: Mapping[str, Any] = field(default_factory=dict)
     consts: Mapping[str, bool | int | float] = field(default_factory=dict)

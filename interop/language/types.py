@@ -5,7 +5,8 @@ Indexing one of the words gives an :class:`Annotation`, which says what is passe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NoReturn
 
 from abi import Access, Pointer, Scalar, Slice, Tensor, Type
 
@@ -42,6 +43,21 @@ class ParameterWord:
     name: str
     kind: str
     access: Access
+    doc: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.doc:
+            object.__setattr__(self, "__doc__", self.doc)
+        object.__setattr__(self, "__name__", self.name)
+        object.__setattr__(self, "__qualname__", self.name)
+
+    def __call__(self, *arguments: object, **keywords: object) -> NoReturn:
+        shown = ", ".join(map(str, arguments)) if arguments and isinstance(arguments[0], Scalar) else ""
+        written = f"io.{self.name}[io.{shown}]" if shown else self._example()
+        raise TypeError(f"{self.name} takes its arguments in brackets: write {written}")
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(f"'{self.name}' is not iterable")
 
     def __getitem__(self, arguments: object) -> Annotation:
         parts = arguments if isinstance(arguments, tuple) else (arguments,)
@@ -68,10 +84,72 @@ class ParameterWord:
         return self.name
 
 
-Slice_ = ParameterWord("Slice", "slice", Access.IN)
-DisjointSlice = ParameterWord("DisjointSlice", "slice", Access.INOUT)
-Tensor_ = ParameterWord("Tensor", "tensor", Access.IN)
-DisjointTensor = ParameterWord("DisjointTensor", "tensor", Access.INOUT)
-In = ParameterWord("In", "pointer", Access.IN)
-Out = ParameterWord("Out", "pointer", Access.OUT)
-InOut = ParameterWord("InOut", "pointer", Access.INOUT)
+Slice_ = ParameterWord(
+    "Slice",
+    "slice",
+    Access.IN,
+    """``x: io.Slice[io.f32]``: a contiguous array that the kernel only reads.
+
+    In the body ``x[i]`` reads with a bounds check, and ``len(x)`` is the number of elements. The caller passes an array
+    of any rank that is contiguous; a kernel receives its address and its number of elements.
+    """,
+)
+DisjointSlice = ParameterWord(
+    "DisjointSlice",
+    "slice",
+    Access.INOUT,
+    """``y: io.DisjointSlice[io.f32]``: a contiguous array of which each thread writes its own elements.
+
+    It is indexed by a witness: ``i = simt.global_index()``, then ``y[i] = …`` and ``y[i]``. Where the kernel writes it,
+    a plain integer is a compile error, because another thread may hold the same one. A launch checks that no other
+    argument overlaps it.
+    """,
+)
+Tensor_ = ParameterWord(
+    "Tensor",
+    "tensor",
+    Access.IN,
+    """``a: io.Tensor[io.f32, 2]``: a strided array of 1 to 4 dimensions that the kernel only reads.
+
+    ``a[row, col]`` reads with a bounds check; ``a.shape`` and ``a.strides`` (in elements) are tuples. The caller passes
+    any array of that rank, views with steps and transposes included.
+    """,
+)
+DisjointTensor = ParameterWord(
+    "DisjointTensor",
+    "tensor",
+    Access.INOUT,
+    """``dst: io.DisjointTensor[io.f32, 2]``: a strided array of which each thread writes its own elements.
+
+    It is indexed by a witness of its rank: ``p = simt.global_index(2)``, then ``dst[p] = …``; ``p.row`` and ``p.col``
+    are plain integers for reading other arrays.
+    """,
+)
+In = ParameterWord(
+    "In",
+    "pointer",
+    Access.IN,
+    """``x: io.In[io.f32]``: a bare pointer to memory that the kernel only reads, as C's ``const float *``.
+
+    It has no length, so that accesses cannot be checked; the caller passes an array. For kernels that C code calls with
+    bare pointers, and in declarations of foreign kernels.
+    """,
+)
+Out = ParameterWord(
+    "Out",
+    "pointer",
+    Access.OUT,
+    """``y: io.Out[io.f32]``: a bare pointer to memory that the kernel writes and does not read.
+
+    The author promises that every element is written: callers may pass memory that holds nothing yet.
+    """,
+)
+InOut = ParameterWord(
+    "InOut",
+    "pointer",
+    Access.INOUT,
+    """``y: io.InOut[io.f32]``: a bare pointer to memory that the kernel reads and writes, as C's ``float *``.
+
+    It has no length, so that accesses cannot be checked; the caller passes an array.
+    """,
+)

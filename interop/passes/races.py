@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abi import Pointer
-
 from ..errors import Note, RaceError
 from ..ir import ops
 from ..ir.ops import Function, Operation, Parameter, Value
 from ..ir.types import WITNESS_RULES, Witness, array_rank
+from .race_advice import advice, origin_of
 
 _AXIS = {"x": 0, "y": 1, "z": 2}
 
@@ -49,20 +48,24 @@ class _Races:
             message = (
                 f"'{name}' is written by this kernel, so another thread may be writing the element read here: {reason}"
             )
-        raise RaceError(message, op.location, help=self._advice(parameter, rank), notes=[*notes, *more])
+        raise RaceError(
+            message,
+            op.location,
+            help=advice(op, parameter, self._definitions, self._updates(op)),
+            notes=[*notes, *more],
+        )
 
-    def _advice(self, parameter: Parameter, rank: int) -> str:
-        name = parameter.name
-        if isinstance(parameter.value.type, Pointer):
-            return f'declare {name}: io.DisjointSlice[...] and use a witness, or write: with io.unsafe("reason"):'
-        if rank == 1:
-            return f"index it with the witness itself: i = simt.global_index(); {name}[i]"
-        if rank in WITNESS_RULES:
-            return f"index it with the witness itself: p = simt.global_index({rank}); {name}[p]"
-        return f'there is no witness for {rank} dimensions: use a tensor of up to 3, or: with io.unsafe("reason"):'
+    def _updates(self, op: ops.Load | ops.Store) -> bool:
+        """Whether `op` is the read of an augmented assignment."""
+        stores = (other for other in self._accesses if isinstance(other, ops.Store))
+        return isinstance(op, ops.Load) and any(s.array is op.array and s.indices == op.indices for s in stores)
 
     def _explain(self, indices: tuple[Value, ...], rank: int) -> tuple[str, list[Note]]:
         """Why the indices are not a witness, in words, and where one was lost."""
+        loop = origin_of(indices, self._definitions).loop
+        if loop is not None:
+            text = "a loop over range() gives plain integers, which another thread's loop may give too"
+            return text, [Note("the loop is here", loop.location)]
         for value in indices:
             op = self._definitions.get(value)
             if isinstance(op, ops.Coordinate):

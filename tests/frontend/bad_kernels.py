@@ -261,3 +261,126 @@ def pointer_length(p: io.In[io.f32], y: io.DisjointSlice[io.f32]):
 
 def ünïcode(y: io.DisjointSlice[io.f32]):
     größe = 1.0 if y[0] > 0.0 else None
+
+
+def write_block_index(x: io.Slice[io.f32], out: io.DisjointSlice[io.f32]):
+    s = simt.shared(io.f32, 32)
+    s[simt.thread_index.x % 32] = x[0]
+    simt.barrier()
+    if simt.thread_index.x == 0:
+        out[simt.block_index.x] = s[0]
+
+
+def write_range_loop(y: io.DisjointSlice[io.f32]):
+    for i in range(simt.global_index(), len(y), simt.block_dim.x * simt.grid_dim.x):
+        y[i] = 1.0
+
+
+def write_own_stride_loop(y: io.DisjointSlice[io.f32]):
+    start = simt.block_index.x * simt.block_dim.x + simt.thread_index.x
+    for i in range(start, len(y), simt.block_dim.x * simt.grid_dim.x):
+        y[i] += 1.0
+
+
+def write_own_global_index(y: io.DisjointSlice[io.f32]):
+    i = simt.block_index.x * simt.block_dim.x + simt.thread_index.x
+    if i < len(y):
+        y[i] = 1.0
+
+
+def write_constant_index(y: io.DisjointSlice[io.f32]):
+    y[0] = 1.0
+
+
+def write_scattered(index: io.Slice[io.i32], y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(index):
+        y[index[i]] = 1.0
+
+
+def read_neighbour_2d(dst: io.DisjointTensor[io.f32, 2]):
+    p = simt.global_index(2)
+    row, col = p
+    dst[p] = dst[row, col + 1]
+
+
+def histogram(x: io.Slice[io.i32], bins: io.DisjointSlice[io.i32]):
+    i = simt.global_index()
+    if i < len(x):
+        bins[x[i]] += 1
+
+
+def sum_into_one(x: io.Slice[io.f32], out: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(x):
+        out[0] += x[i]
+
+
+def numpy_sine(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(y):
+        y[i] = np.sin(x[i])
+
+
+def numpy_unknown(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(y):
+        y[i] = np.heaviside(x[i], 0.5)
+
+
+def numpy_other_name(x: io.Slice[io.f32], y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(y):
+        y[i] = np.arctan2(x[i], y[i])
+
+
+def index_without_call(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index
+    if i < len(y):
+        y[i] = 0.0
+
+
+def index_word_as_index(y: io.DisjointSlice[io.f32]):
+    y[simt.global_index] = 0.0
+
+
+def geometry_without_axis(y: io.DisjointSlice[io.f32]):
+    i = simt.block_index * simt.block_dim.x
+    y[i] = 0.0
+
+
+def function_without_call(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    y[i] = y[i] * io.sqrt
+
+
+def sine_in_simt(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    y[i] = simt.sin(y[i])
+
+
+def cuda_thread_index(y: io.DisjointSlice[io.f32]):
+    y[simt.threadIdx.x] = 0.0
+
+
+def cuda_syncthreads(y: io.DisjointSlice[io.f32]):
+    simt.syncthreads()
+
+
+def atomic_add(y: io.DisjointSlice[io.f32]):
+    simt.atomic_add(y, 0, 1.0)
+
+
+def warp_shuffle(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    y[i] = simt.shfl_down_sync(y[i], 1)
+
+
+def misspelt_word(y: io.DisjointSlice[io.f32]):
+    i = simt.globl_index()
+    y[i] = 0.0
+
+
+def misspelt_function(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    y[i] = io.sqtr(y[i])
