@@ -5,6 +5,10 @@ Generated headers use the same functions, so that what ``interop inspect`` print
 
 from __future__ import annotations
 
+import re
+from collections.abc import Container
+from keyword import kwlist
+
 from .layout import buffer_size, packing
 from .records import Access, BlockKind, Kernel, Origin, Param
 from .rules import mentions_length
@@ -54,12 +58,47 @@ def c_parameters(kernel: Kernel) -> tuple[str, ...]:
     return tuple(_declare(c_type(host_type(kernel, p), p.access), p.name) for p in kernel.visible_params)
 
 
+_KEYWORDS_TEXT = """
+    auto bool break case char const constexpr continue default do double else enum extern false float for goto if
+    inline int long nullptr register restrict return short signed sizeof static struct switch thread_local true typedef
+    union unsigned void volatile while
+"""
+_C_KEYWORDS = frozenset(_KEYWORDS_TEXT.split())
+
+
+def identifier(name: str, reserved: Container[str] = ()) -> str:
+    """`name` as an identifier of C and Python: C++ names keep their words, and reserved words get an underscore.
+
+    >>> identifier("geo::blur<float, 3>"), identifier("scale(float*, int)"), identifier("while", ["while"])
+    ('geo_blur_float_3', 'scale_float_int', 'while_')
+    """
+    text = re.sub(r"[^A-Za-z0-9_]+", "_", name)
+    text = text if text == name else text.strip("_")
+    if not text or text[0].isdigit():
+        text = f"_{text}"
+    return f"{text}_" if text in reserved else text
+
+
 def c_signature(kernel: Kernel, prefix: str = "") -> str:
-    """One line of C without the leading module and stream, which every call has."""
-    return f"interop_status {prefix}{kernel.name}({', '.join(c_parameters(kernel)) or 'void'})"
+    """One line of C that declares `kernel`'s function.
+
+    With the prefix of an exported library, such as ``mix_``, it is the library's own function; without one the leading
+    module and stream, which every such function has, are left out.
+
+    >>> from abi import Param, parse_type
+    >>> kernel = Kernel("blur<float>", "_Z4blurIfEvPf", "cuda-c++", (Param("y", parse_type("ptr<f32>"), Access.INOUT),))
+    >>> c_signature(kernel)
+    'interop_status blur_float(float *y)'
+    >>> c_signature(kernel, "mix_")
+    'interop_status mix_blur_float(const mix_module *module, interop_stream stream, float *y)'
+    """
+    leading = (f"const {prefix}module *module", "interop_stream stream") if prefix else ()
+    name = identifier(kernel.name, () if prefix else _C_KEYWORDS)
+    return f"interop_status {prefix}{name}({', '.join((*leading, *c_parameters(kernel))) or 'void'})"
 
 
 def _declare(type_text: str, name: str) -> str:
+    name = identifier(name, _C_KEYWORDS)
     return type_text + name if type_text.endswith("*") else f"{type_text} {name}"
 
 
@@ -78,12 +117,13 @@ def python_type(param: Param) -> str:
     if isinstance(type_, Pointer):
         word = {Access.IN: "In", Access.OUT: "Out", Access.INOUT: "InOut"}[param.access]
         return f"{word}[{type_.pointee}]" if type_.pointee else "ptr"
-    return str(type_)
+    return f"abi.Bytes({type_.size}, {type_.align})" if isinstance(type_, Bytes) else str(type_)
 
 
 def python_signature(kernel: Kernel) -> str:
-    """One line of Python: ``saxpy(x: Slice[f32], y: DisjointSlice[f32], a: f32)``."""
-    return f"{kernel.name}({', '.join(f'{p.name}: {python_type(p)}' for p in kernel.visible_params)})"
+    """One line of Python: ``saxpy(x: Slice[f32], y: DisjointSlice[f32], a: f32)``. Names are identifiers."""
+    parameters = (f"{identifier(p.name, kwlist)}: {python_type(p)}" for p in kernel.visible_params)
+    return f"{identifier(kernel.name, kwlist)}({', '.join(parameters)})"
 
 
 def contract_lines(kernel: Kernel) -> list[str]:

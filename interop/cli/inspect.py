@@ -19,18 +19,27 @@ def reports(path: Path) -> Iterator[str]:
     if not path.exists():
         raise Error(f"{path}: no such file or folder")
     count = 0
-    for count, kernel in enumerate(_kernels(path), 1):  # noqa: B007
-        yield describe(kernel)
+    prefix = ""
+    if path.is_dir() or path.suffix == ".json":
+        bundle = bundles.read(path)
+        prefix, kernels = f"{bundle.name}_", iter(bundle.kernels)
+    else:
+        kernels = iter(_kernels(path))
+    for count, kernel in enumerate(kernels, 1):  # noqa: B007
+        yield describe(kernel, prefix)
     if not count:
         raise Error(f"{path}: there are no kernels in it")
 
 
-def describe(kernel: Kernel) -> str:
-    """One kernel's report: where it comes from, both signatures, the contract, the layout, how much is checked."""
+def describe(kernel: Kernel, prefix: str = "") -> str:
+    """One kernel's report: where it comes from, both signatures, the contract, the layout, how much is checked.
+
+    `prefix` is that of an exported library's functions.
+    """
     origin = f"{kernel.language}, {kernel.source}" if kernel.source else kernel.language
     lines = [f"{kernel.name}   ({origin})"]
     lines += [f"  {line}" for line in kernel.doc.strip().splitlines()]
-    lines += ["", "  C       " + c_signature(kernel), "  Python  " + python_signature(kernel)]
+    lines += ["", "  C       " + c_signature(kernel, prefix), "  Python  " + python_signature(kernel)]
     if kernel.symbol != kernel.name:
         lines.append(f"  symbol  {kernel.symbol}")
     lines += ["", "  contract", *(f"    {line}" for line in contract_lines(kernel))]
@@ -40,8 +49,6 @@ def describe(kernel: Kernel) -> str:
 
 
 def _kernels(path: Path) -> Iterable[Kernel]:
-    if path.is_dir() or path.suffix == ".json":
-        return bundles.read(path).kernels
     if path.suffix == ".ptx":
         from ..importing import load_ptx
 

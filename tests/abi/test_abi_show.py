@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from abi import (
@@ -91,7 +93,32 @@ def test_signatures() -> None:
         "interop_tensor2_const_f32 t",
     )
     assert python_signature(SCALE) == "scale(y: InOut[f32], scratch: ptr, order: In[i32], t: Tensor[f32, 2])"
-    assert c_signature(Kernel("f", "f", "c", ()), "mix_") == "interop_status mix_f(void)"
+    assert c_signature(Kernel("f", "f", "c", ())) == "interop_status f(void)"
+    assert c_signature(Kernel("f", "f", "c", ()), "mix_") == (
+        "interop_status mix_f(const mix_module *module, interop_stream stream)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "c", "python"),
+    [
+        ("geo::detail::scale(float*, float, int)", "geo_detail_scale_float_float_int", None),
+        ("blur<float, 3>", "blur_float_3", None),
+        ("_Z3fooPf", "_Z3fooPf", None),
+        ("_private_", "_private_", None),
+        ("kernel$2", "kernel_2", None),
+        ("2d", "_2d", None),
+        ("double", "double_", "double"),
+        ("lambda", "lambda", "lambda_"),
+        ("größe", "gr_e", None),
+        ("<>", "_", None),
+    ],
+)
+def test_printed_names_are_identifiers(name: str, c: str, python: str | None) -> None:
+    kernel = Kernel(name, name, "ptx", assign_slots([Param("default", f32), Param("in", i32)], "c"))
+    assert c_signature(kernel) == f"interop_status {c}(float default_, int32_t in)"
+    assert python_signature(kernel) == f"{python or c}(default: f32, in_: i32)"
+    ast.parse(f"def {python_signature(kernel)}: ...")
 
 
 def test_contracts() -> None:

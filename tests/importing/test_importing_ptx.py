@@ -80,9 +80,9 @@ def test_sizes_are_checked_even_without_types() -> None:
 def test_mangled_symbols_carry_types() -> None:
     module = io.load_ptx(SHAPES)
     assert {name: python_signature(k.program().kernel) for name, k in module.kernels.items()} == {
-        "ns::blur": "ns::blur(p0: In[f32], p1: InOut[f32], p2: i32)",
-        "t<float>": "t<float>(p0: In[f32])",
-        "raw": "raw(p0: ptr, p1: i32, p2: f64, p3: bytes<24, 8>, p4: u16, p5: u8)",
+        "ns::blur": "ns_blur(p0: In[f32], p1: InOut[f32], p2: i32)",
+        "t<float>": "t_float(p0: In[f32])",
+        "raw": "raw(p0: ptr, p1: i32, p2: f64, p3: abi.Bytes(24, 8), p4: u16, p5: u8)",
     }
     levels = {name: k.program().kernel.check_level for name, k in module.kernels.items()}
     assert levels == {"ns::blur": CheckLevel.TYPED, "t<float>": CheckLevel.TYPED, "raw": CheckLevel.LAYOUT}
