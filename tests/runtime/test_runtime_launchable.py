@@ -231,3 +231,12 @@ def test_cupy_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     found = view(ndarray(), "k: x")
     assert (found.address, found.strides, found.device, found.stream) == (0x2000, (4, 2), DeviceKey("cuda", 1), 8)
     assert not found.is_contiguous and found.dtype is abi.i16
+
+
+def test_a_kernel_is_no_collection() -> None:
+    kernel = empty_kernel()
+    for thing in (kernel, kernel[1, 32]):
+        with pytest.raises(TypeError, match="not iterable"):
+            list(thing)  # type: ignore[call-overload]
+        with pytest.raises(TypeError, match="not a container|not iterable"):
+            assert 3 in thing  # type: ignore[operator]
