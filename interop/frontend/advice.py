@@ -59,7 +59,9 @@ def of_attribute(base: Any, written: str, name: str) -> str:
     if base.__name__ == "interop":
         public = language.__all__
     near = difflib.get_close_matches(name, public, 1)
-    return f"did you mean {written}.{near[0]}?" if near else ""
+    if near:
+        return f"did you mean {written}.{near[0]}?"
+    return f"{written} has {', '.join(sorted(public))}" if base is simt else ""
 
 
 def of_object(value: Any, written: str) -> str:

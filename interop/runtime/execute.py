@@ -340,7 +340,9 @@ def choose_block(plan: KernelPlan, config: Configuration) -> Dim3:
     """The block: the caller's, else the contract's."""
     if config.block is None:
         if plan.block.kind is BlockKind.ANY:
-            raise ArgumentTypeError(f"{no_block_message(plan.name)}: {plan.name}[grid, block](...)")
+            raise ArgumentTypeError(
+                f"{no_block_message(plan.name)}: kernel[grid, block](...), or its declaration: block=..."
+            )
         return plan.block.dims
     block = dimensions(plan, "block", config.block)
     check_block(plan.kernel, block)
@@ -381,7 +383,7 @@ def grid_from_contract(plan: KernelPlan, environment: Environment) -> Dim3:
     """The grid that follows from the arguments and the block."""
     axes = [_number(rule, environment) for rule in plan.grid]
     if not axes:
-        raise ArgumentTypeError(f"{no_grid_message(plan.name)}: {plan.name}[grid](...)")
+        raise ArgumentTypeError(f"{no_grid_message(plan.name)}: kernel[grid](...), or its declaration: grid=...")
     if min(axes) < 0:
         return evaluate_grid(plan.kernel, environment)  # raises with the full message
     x, y, z = (*axes, 1, 1)[:3]
@@ -393,7 +395,9 @@ def choose_shared(plan: KernelPlan, environment: Environment, config: Configurat
     if config.shared is not None:
         return _shared_bytes(plan, config.shared)
     if plan.shared is None:
-        raise ArgumentTypeError(f"{no_shared_message(plan.name)}: {plan.name}[grid, block, stream, shared](...)")
+        raise ArgumentTypeError(
+            f"{no_shared_message(plan.name)}: kernel[grid, block, stream, shared](...), or its declaration: shared=..."
+        )
     if isinstance(plan.shared, int):
         return plan.shared
     shared = _number(plan.shared, environment)

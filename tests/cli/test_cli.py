@@ -176,3 +176,16 @@ def test_a_full_disk_and_a_plain_terminal() -> None:
     assert done.returncode == 1 and "Traceback" not in done.stderr and "No space left" in done.stderr
     done = interop("doctor", PYTHONIOENCODING="ascii")
     assert done.returncode == 0 and "?" in done.stdout
+
+
+def test_inspect_of_an_exported_library_shows_its_functions(tmp_path: Path) -> None:
+    import abi
+    from abi import bundle
+
+    params = abi.assign_slots([abi.Param("y", abi.Slice(abi.f32), abi.Access.INOUT)])
+    kernel = abi.Kernel("fill", "fill", "python", params)
+    bundle.write(abi.Bundle("mix", (kernel,), ()), tmp_path / "mix")
+    done = interop("inspect", tmp_path / "mix")
+    assert (
+        "interop_status mix_fill(const mix_module *module, interop_stream stream, interop_slice_f32 y)" in done.stdout
+    )

@@ -69,7 +69,7 @@ def test_the_call_must_say_how_much(module: Any) -> None:
         module.mirror[1, 4](y, 4)
     assert str(caught.value) == (
         "mirror: its description has no rule for dynamic shared memory, so the call must give it: "
-        "mirror[grid, block, stream, shared](...)"
+        "kernel[grid, block, stream, shared](...), or its declaration: shared=..."
     )
     assert np.array_equal(y, np.arange(4))
     module.mirror[1, 4, None, 16](y, 4)

@@ -14,6 +14,7 @@ import pytest
 import abi
 import interop as io
 from abi import Access, Image, ImageKind, Incompatible, Kernel, Param, Program, assign_slots, f32, parse_type
+from abi.rules import no_block_message, no_grid_message
 from interop import runtime, simt
 from interop.runtime import Launchable
 from interop.runtime.arrays import view
@@ -238,5 +239,17 @@ def test_a_kernel_is_no_collection() -> None:
     for thing in (kernel, kernel[1, 32]):
         with pytest.raises(TypeError, match="not iterable"):
             list(thing)  # type: ignore[call-overload]
-        with pytest.raises(TypeError, match="not a container|not iterable"):
+        with pytest.raises(TypeError, match=r"not a container|not iterable"):
             assert 3 in thing  # type: ignore[operator]
+
+
+def test_what_a_call_has_to_give_is_told_with_how() -> None:
+    """The texts of :mod:`abi.rules`, which are those of C, and how Python gives it."""
+    kernel = empty_kernel()
+    y = np.zeros(1, np.float32)
+    with pytest.raises(io.ArgumentTypeError) as caught:
+        kernel(y, 1.0)
+    assert str(caught.value) == f"{no_block_message('k')}: kernel[grid, block](...), or its declaration: block=..."
+    with pytest.raises(io.ArgumentTypeError) as caught:
+        kernel[None, 32](y, 1.0)
+    assert str(caught.value) == f"{no_grid_message('k')}: kernel[grid](...), or its declaration: grid=..."
