@@ -369,3 +369,13 @@ def test_the_same_source_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> No
     io.load_cuda(text)
     io.load_cuda(text)
     assert len(compiled) == 1
+
+
+def test_nothing_that_is_made_of_a_file_names_its_folder(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("#include <cassert>\n__global__ void f(int *x) { assert(x[0] == 1); }\n")
+    program = io.load_cuda(source, options=["-lineinfo"]).f.program()
+    assert program.kernel.source == "k.cu"
+    assert str(tmp_path) not in program.images[0].text and "k.cu" in program.images[0].text
+    (tmp_path / "k.ptx").write_bytes(program.images[0].data)
+    assert io.load_ptx(tmp_path / "k.ptx").f.program().kernel.source == "k.ptx"
