@@ -7,7 +7,6 @@ architectures on the spot; PTX that the assembler refuses fails the test that ma
 from __future__ import annotations
 
 import functools
-import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from support.assemble import ARCHITECTURES, assemble
+from support.assemble import assemble_everywhere
 
 
 @functools.cache
@@ -38,16 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu") and not gpu_name():
             item.add_marker(skip)
-
-
-@functools.cache
-def assemble_everywhere(ptx: str) -> None:
-    """Assembles `ptx` for every architecture from its own target on."""
-    target = re.search(r"^\.target\s+sm_(\d+)", ptx, re.MULTILINE)
-    lowest = int(target[1]) if target else 0
-    for arch in ARCHITECTURES:
-        if int(arch.removeprefix("sm_")) >= lowest:
-            assemble(ptx, arch)
 
 
 @pytest.fixture(autouse=True, scope="session")

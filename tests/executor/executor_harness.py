@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.assemble import assemble_everywhere
 
 from interop.executor import compile_kernel
 
@@ -219,4 +220,4 @@ def cuda(source: str, *options: str, arch: str = "compute_80") -> str:
     _, size = nvrtc.nvrtcGetPTXSize(program)
     text = b" " * size
     nvrtc.nvrtcGetPTX(program, text)
-    return text.rstrip(b"\0").decode()
+    return assemble_everywhere(text.rstrip(b"\0 ").decode())

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support.assemble import assemble_everywhere
 
 import abi
 from abi import Access, Block, BlockKind, Kernel, Launch, Origin, Param, Requirement
@@ -52,6 +53,7 @@ def ptx_image() -> abi.Image:
     text = bytearray(done(nvrtc.nvrtcGetPTXSize(program)))
     buffer = bytes(text)
     done(nvrtc.nvrtcGetPTX(program, buffer))
+    assemble_everywhere(buffer.rstrip(b"\0").decode())
     symbols = ("saxpy", "scale", "transpose", "widths", "block_sums")
     return abi.Image(abi.ImageKind.PTX, "sm_80", buffer.rstrip(b"\0"), symbols)
 

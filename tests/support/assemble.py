@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import re
+
 import pytest
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -34,6 +37,17 @@ def assemble(ptx: str | bytes, arch: str = "sm_80") -> bytes:
         return bytes(cubin)
     finally:
         nvjitlink.destroy(handle)
+
+
+@functools.cache
+def assemble_everywhere(ptx: str) -> str:
+    """Assembles `ptx` for each of :data:`ARCHITECTURES` from its own target on; returns it."""
+    target = re.search(r"^\.target\s+sm_(\d+)", ptx, re.MULTILINE)
+    lowest = int(target[1]) if target else 0
+    for arch in ARCHITECTURES:
+        if int(arch.removeprefix("sm_")) >= lowest:
+            assemble(ptx, arch)
+    return ptx
 
 
 def _log(nvjitlink: object, handle: int) -> str:
