@@ -17,7 +17,7 @@ from typing import Any
 
 from .device import DeviceKey, LoadedKernel, open_device
 from .hot_rules import NotInline
-from .hot_source import MISSES, Shape, Source
+from .hot_source import MISSES, Shape, Source, comment
 from .plan import KernelPlan
 
 Hot = Callable[[tuple[Any, ...], tuple[Any, ...]], bool]
@@ -88,9 +88,9 @@ def compile_hot(source: Source) -> Hot:
     """The function that `source` describes."""
     text = source.text()
     if "launch" in os.environ.get("INTEROP_DUMP", "").split(","):
-        sys.stderr.write(f"# the hot path of {source.plan.name} on {source.device.key}\n{text}")
+        sys.stderr.write(f"{comment(f'the hot path of {source.plan.name} on {source.device.key}')}\n{text}")
     namespace = dict(source.names)
-    exec(compile(text, f"<launch of {source.plan.name}>", "exec"), namespace)
+    exec(compile(text, f"<launch of {ascii(source.plan.name)[1:-1]}>", "exec"), namespace)
     hot: Hot = namespace["launch"]
     return hot
 

@@ -112,8 +112,8 @@ class Source:
 
     def arguments(self) -> None:
         names = [f"v{i}" for i in range(len(self.plan.arguments))]
-        self.add(f"{', '.join(names)}, = args  # {', '.join(a.name for a in self.plan.arguments)}" if names else
-                 "() = args")  # fmt: skip
+        said = comment(", ".join(a.name for a in self.plan.arguments))
+        self.add(f"{', '.join(names)}, = args  {said}" if names else "() = args")
         for position, (argument, value) in enumerate(zip(self.plan.arguments, self.args)):
             if argument.kind is Kind.SCALAR:
                 self._scalar(position, argument.name)
@@ -468,7 +468,7 @@ class Source:
         direct = getattr(self.loaded, "direct", None)
         after = self._launch_direct(stream, direct) if direct is not None else self._launch_through(stream)
         body = [f"        {line}" for line in self.lines]
-        head = ["def launch(args, given):", f"    # {self.plan.name} on {self.device.key}", "    try:"]
+        head = ["def launch(args, given):", f"    {comment(f'{self.plan.name} on {self.device.key}')}", "    try:"]
         self.names["MISSES"] = MISSES
         return "\n".join([*head, *body, "    except MISSES:", "        return False", *after, ""])
 
@@ -526,6 +526,15 @@ class Source:
             "        return False",
             "    return True",
         ]
+
+
+def comment(text: str) -> str:
+    """`text` as a comment of one line, whatever a name holds: a line break in it would end the comment.
+
+    >>> comment("saxpy on cpu"), comment("a\\nb")
+    ('# saxpy on cpu', "# 'a\\\\nb'")
+    """
+    return f"# {text if text.isprintable() else ascii(text)}"
 
 
 def _is_numpy_number(value: Any, kinds: str) -> bool:

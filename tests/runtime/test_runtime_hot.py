@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -378,6 +378,18 @@ def test_the_functions_can_be_read(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         kernel(memory("f4", 0, 8), memory("f4", 512, 8), 1.0)
     text = capsys.readouterr().err
     assert text.count("def launch(args, given):") == 1 and "gx = -(-n1 // 64)" in text
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\f", "\0", "\udc80"])
+def test_names_are_never_source(end: str) -> None:
+    name = f"a{end}    launched.append(1){end}    #"
+    params = {name: ("i64", IN)}
+    kernel, recorder = launchable_of(replace(described(params, Launch(EXACT, ("1",))), name=name))
+    for number in range(4):
+        kernel.on("cpu")(number)
+    assert len(recorder.launches) == 4
+    (hots,) = (found for found in kernel._hot.configured.values() if found)
+    assert hots[0].__code__.co_names.count("append") == 0  # type: ignore[attr-defined]
 
 
 def test_forms_of_calls_are_limited_and_can_be_forgotten() -> None:
