@@ -77,12 +77,12 @@ class _Races:
                 return "a witness taken apart gives plain integers, which other threads may hold too", self._made(
                     op.witness
                 )
-            if isinstance(op, (ops.If, ops.For, ops.While, ops.Scope)) and self._from_witness(value, set()):
+            if isinstance(op, (ops.If, ops.For, ops.While, ops.Scope)) and self._from_witness(value):
                 return "where two paths meet, different indices become a plain integer", [
                     Note("the paths meet here", op.location)
                 ]
         for value in indices:
-            found = self._from_witness(value, set())
+            found = self._from_witness(value)
             if found is not None:
                 text = "arithmetic on a witness gives a plain integer, which other threads may hold too"
                 return text, self._made(found)
@@ -92,23 +92,26 @@ class _Races:
         op = self._definitions.get(witness)
         return [Note("the witness comes from here", op.location)] if op else []
 
-    def _from_witness(self, value: Value, seen: set[Value]) -> Value | None:
-        """The witness that `value` was computed from, if any."""
-        if value in seen:
-            return None
-        seen.add(value)
-        op = self._definitions.get(value)
-        if isinstance(op, ops.Coordinate):
-            return op.witness
-        if op is None or isinstance(op, ops.Load):
-            return None
-        sources = list(op.operands)
-        for region in op.regions:
-            for inner in ops.walk(region):
-                if isinstance(inner, ops.Terminator):
-                    sources += inner.operands
-        found = (self._from_witness(v, seen) for v in sources)
-        return next((w for w in found if w is not None), None)
+    def _from_witness(self, start: Value) -> Value | None:
+        """The witness that `start` was computed from, if any; depth first, and not by calls: chains may be long."""
+        pending, seen = [start], set[Value]()
+        while pending:
+            value = pending.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            op = self._definitions.get(value)
+            if isinstance(op, ops.Coordinate):
+                return op.witness
+            if op is None or isinstance(op, ops.Load):
+                continue
+            sources = list(op.operands)
+            for region in op.regions:
+                for inner in ops.walk(region):
+                    if isinstance(inner, ops.Terminator):
+                        sources += inner.operands
+            pending += reversed(sources)
+        return None
 
     def _check_block(self, witness: Value) -> None:
         """A fixed block in which the witness is never unique is an error now rather than at every launch."""

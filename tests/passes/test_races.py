@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,3 +211,17 @@ def test_messages_of_a_refused_launch_say_why() -> None:
         abi.ContractError, match=r"requires grid.y == 1, but grid.y = 2 \(simt.global_index\(\) is unique"
     ):
         abi.rules.check_requirements(kernel, environment)
+
+
+@pytest.mark.parametrize("start", ["simt.block_index.x", "simt.global_index()"])
+def test_indices_of_many_steps_get_the_same_error(tmp_path: Path, start: str) -> None:
+    lines = [
+        "def long(y: io.DisjointSlice[io.i64]):",
+        f"    j = {start}",
+        *["    j = j * 3 + 1"] * 1200,
+        "    y[j] = 1",
+    ]
+    path = tmp_path / "long_chain.py"
+    path.write_text("import interop as io\nfrom interop import simt\n" + "\n".join(lines) + "\n")
+    with pytest.raises(RaceError, match="'y' is written at an index that is not this thread's own"):
+        compile_kernel_function(runpy.run_path(str(path))["long"])
