@@ -69,6 +69,19 @@ def _own_integers() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _formats() -> str:
+    """The words of printf for the integers of stdint.h; ``ll`` is right for both of C's types of 64 bits."""
+    lines = []
+    for kind, size in (("8", ""), ("16", ""), ("32", ""), ("64", "ll"), ("MAX", "ll"), ("PTR", "ll")):
+        for variant in ("", "FAST", "LEAST") if kind.isdecimal() else ("",):
+            lines += [_define(f"PRI{letter}{variant}{kind}", f'"{size}{letter}"') for letter in "diouxX"]
+    return "".join(lines)
+
+
+def _define(name: str, text: str) -> str:
+    return f"#ifndef {name}\n#define {name} {text}\n#endif\n"
+
+
 _LIMITS = """#define CHAR_BIT 8
 #define SCHAR_MIN (-128)
 #define SCHAR_MAX 127
@@ -123,10 +136,6 @@ _CONSTANTS = {
 }  # fmt: skip
 
 
-def _define(name: str, text: str) -> str:
-    return f"#ifndef {name}\n#define {name} {text}\n#endif\n"
-
-
 _MATH_MACROS = (
     _define("INFINITY", "__int_as_float(0x7f800000)")
     + _define("NAN", "__int_as_float(0x7fc00000)")
@@ -147,8 +156,8 @@ HEADERS: dict[str, str] = {
     for name, text in {
         "stdint.h": _STDINT,
         "cstdint": _STDINT + _standard(_INTEGERS),
-        "inttypes.h": _STDINT,
-        "cinttypes": _STDINT + _standard(_INTEGERS),
+        "inttypes.h": _STDINT + _formats(),
+        "cinttypes": _STDINT + _formats() + _standard(_INTEGERS),
         "stddef.h": _OFFSETOF,
         "cstddef": _OFFSETOF + _standard(["size_t", "ptrdiff_t"]) + _NULLPTR,
         "stdio.h": _NOTHING,

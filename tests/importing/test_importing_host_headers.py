@@ -176,3 +176,20 @@ def test_machine_code_is_called_by_its_name(tmp_path: Path, load: Any, data: byt
     path.write_bytes(data)
     with pytest.raises(abi.UnsupportedError, match=rf"f\.cubin: this is {kind}.*cuobjdump --dump-ptx f\.cubin"):
         load(path)
+
+
+@pytest.mark.parametrize("header", ["inttypes.h", "cinttypes"])
+def test_words_of_printf(header: str, capfd: pytest.CaptureFixture[str]) -> None:
+    module = io.load_cuda(
+        f"#include <{header}>\n"
+        r"""
+        extern "C" __global__ void say(int64_t big, uint64_t bits, int32_t small, uint16_t tiny)
+        {
+            printf("%" PRId64 " %" PRIx64 " %" PRIu32 " %" PRIi16 " %" PRIuMAX " %" PRIXPTR " %" PRIdFAST8 "\n", big,
+                   bits, (uint32_t)small, (int16_t)tiny, (uintmax_t)bits, (uintptr_t)bits, (int_fast8_t)tiny);
+        }
+        """
+    )
+    module.say[1, 1].on("cpu")(-(2**62), 2**63 + 10, 7, 5)
+    bits = 2**63 + 10
+    assert capfd.readouterr().out == f"{-(2**62)} {bits:x} 7 5 {bits} {bits:X} 5\n"
