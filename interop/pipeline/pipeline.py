@@ -83,12 +83,14 @@ class Pipeline:
     ...     i = simt.global_index()
     ...     if i < len(y):
     ...         y[i] = x[i] + x[i]
-    >>> p = io.Pipeline("quadruple")                        # doctest: +SKIP
+    >>> p = io.Pipeline("quadruple")
     >>> x, y = p.buffer("x", io.f32), p.buffer("y", io.f32)
     >>> once = p.buffer("once", io.f32, shape=["len(x)"])   # allocated by the pipeline
     >>> p.add(double, x, once)
     >>> p.add(double, once, y)
     >>> out = p.run(x=np.ones(4, np.float32), y=np.empty(4, np.float32))
+    >>> out["y"]
+    array([4., 4., 4., 4.], dtype=float32)
     """
 
     def __init__(self, name: str) -> None:
