@@ -28,7 +28,18 @@ _ALIASES = {
     "uchar": "unsigned char", "ushort": "unsigned short", "uint": "unsigned int", "ulong": "unsigned long",
     "_Bool": "bool", "half": "__half", "nv_bfloat16": "__nv_bfloat16",
 }  # fmt: skip
+# const and type, stars, name, extents.
+_PARAMETER = re.compile(
+    r"\s*((?:\b[A-Za-z_]\w*\s*)+)((?:\*\s*(?:const\b\s*)*)*)((?:\b[A-Za-z_]\w*)?)\s*((?:\[[^\]]*\]\s*)*)$"
+)
 _WORDS = {"signed", "unsigned", "char", "short", "int", "long", "float", "double", "bool", "void"}
+
+_SIGNS = ("", "signed", "unsigned")
+_INTEGERS = [
+    f"{sign} {size} {word}" for sign in _SIGNS for size in ("short", "long", "long long", "") for word in ("", "int")
+]
+_NUMBERS = {" ".join(sorted(text.split())) for text in _INTEGERS + [f"{sign} char" for sign in _SIGNS]}
+_NUMBERS = (_NUMBERS | {"float", "double", "bool", "void"}) - {""}
 
 
 @dataclass(frozen=True)
@@ -64,17 +75,20 @@ def parse_prototypes(text: str) -> dict[str, Prototype]:
 
 def _parameter(text: str, statement: str) -> CType:
     """One parameter's type: ``const float *x``, ``unsigned n``, ``float x[]``. A name is optional."""
-    pointers = text.count("*") + text.count("[")
-    tokens = re.findall(r"[A-Za-z_]\w*", re.sub(r"\[[^\]]*\]", "", text))
-    if re.search(r"[^\w\s*\[\]]", text) or not tokens:
+    match = _PARAMETER.match(text)
+    if not match or not match[1].split():
         raise Error(f"'{text.strip()}' in '{statement}' is not supported: parameters are numbers, pointers, structures")
-    const = "const" in re.split(r"\*", text)[0].split()
-    words = [token for token in tokens if token != "const"]
-    base = [word for word in words if word in _WORDS]
-    if not base:
-        base = words[:1]
-    if not base or len(words) > len(base) + 1:
+    # An array is passed as one pointer, whatever its extents.
+    pointers = match[2].count("*") + bool(match[4])
+    const = "const" in match[1].split()
+    before = [word for word in match[1].split() if word != "const"]
+    words = before + match[3].split()
+    base = [word for word in words if word in _WORDS] or words[:1]
+    name_before_star = bool(match[2]) and len(before) > len(base)
+    if not base or words[: len(base)] != base or len(words) > len(base) + 1 or name_before_star:
         raise Error(f"'{text.strip()}' in '{statement}' is not understood: write the type, then one name")
+    if base[0] in _WORDS and " ".join(sorted(base)) not in _NUMBERS:
+        raise Error(f"'{text.strip()}' in '{statement}': there is no type '{' '.join(base)}' in device code")
     type_: CType = _named(base)
     if pointers:
         for depth in range(pointers):

@@ -85,6 +85,12 @@ def test_a_prototype_of_no_kernel_lists_those_there_are(ptx: str) -> None:
         ("void f(float x y);", "one name"),
         ("void f(int *x); void f(float *x);", "twice, differently"),
         ("void f(", "not the prototype"),
+        ("void f(unsigned float x);", "no type 'unsigned float'"),
+        ("void f(int float x);", "no type 'int float'"),
+        ("void f(short long x);", "no type 'short long'"),
+        ("void f(long double x);", "no type 'long double'"),
+        ("void f(float x*);", "write the type, then one name"),
+        ("void f(*x float);", "not supported"),
     ],
 )
 def test_what_is_not_a_prototype_is_one_clear_error(text: str, words: str) -> None:
@@ -101,6 +107,9 @@ def test_what_is_not_a_prototype_is_one_clear_error(text: str, words: str) -> No
         ("long", "long"),
         ("uint8_t *", "unsigned char*"),
         ("const float x[4]", "const float*"),
+        ("float x[2*3]", "float*"),
+        ("float x[4][4]", "float*"),
+        ("float *x[4]", "float**"),
         ("float *const p", "float*"),
         ("const char *const *p", "const char**"),
         ("half h", "__half"),
