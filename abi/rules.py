@@ -55,6 +55,9 @@ __all__ = [
     "no_shared_message",
     "parse",
     "rules_of",
+    "check_shared",
+    "shared_message",
+    "shared_message_parts",
     "split_grid",
     "with_implied",
 ]
@@ -304,6 +307,23 @@ def no_shared_message(kernel_name: str) -> str:
     return f"{kernel_name}: its description has no rule for dynamic shared memory, so the call must give it"
 
 
+def shared_message_parts(kernel_name: str, rule: str) -> tuple[str, str]:
+    """What stands before and after the values in :func:`shared_message`; for generated code. The first value is
+    ``shared``, what the call gives."""
+    return f"{kernel_name}: requires shared >= {rule}, but ", ""
+
+
+def shared_message(kernel_name: str, rule: str, given: int, values: Mapping[str, int]) -> str:
+    """The one text for a call that gives less dynamic shared memory than the kernel's own rule says that it uses.
+
+    >>> shared_message("histogram", "4 * nbins", 8, {"nbins": 256})
+    'histogram: requires shared >= 4 * nbins, but shared = 8, nbins = 256'
+    """
+    before, after = shared_message_parts(kernel_name, rule)
+    read = f", {format_values(values)}" if values else ""
+    return f"{before}{format_values({'shared': given})}{read}{after}"
+
+
 def _join(before: str, values: Mapping[str, int], after: str, separator: str) -> str:
     if values:
         return before + format_values(values) + after
@@ -344,6 +364,15 @@ def evaluate_shared(kernel: Kernel, env: Environment) -> int:
     return _shared(rules, _bound(rules, env))
 
 
+def check_shared(kernel: Kernel, env: Environment, given: int) -> None:
+    """Raises :class:`ContractError` when `given` bytes of dynamic shared memory are fewer than the kernel's rule says.
+
+    More than that is fine, and so is any size for a kernel that has no rule.
+    """
+    rules = rules_of(kernel)
+    _check_shared(rules, _bound(rules, env), given)
+
+
 @dataclass(frozen=True)
 class ResolvedLaunch:
     """A launch whose contract holds: hidden parameters, block and grid in the environment; shared memory in bytes."""
@@ -369,7 +398,8 @@ def resolve_launch(
     shared: int | None = None,
 ) -> ResolvedLaunch:
     """Everything that a launch layer derives and checks, in the order of every host language: block, hidden parameters,
-    grid, shared memory, requirements. What the caller gives explicitly is checked and not derived.
+    grid, shared memory, requirements. What the caller gives explicitly is checked and not derived: shared memory may be
+    more than the kernel's rule says, and not less.
 
     >>> from abi import Block, Launch, Slice, f32
     >>> launch = Launch(Block(BlockKind.EXACT, (256, 1, 1)), ("ceil_div(len(y), block.x)",))
@@ -382,7 +412,11 @@ def resolve_launch(
     check_block(kernel, chosen)
     env = _bound(rules, Environment(arguments, chosen))
     env = Environment(env.arguments, chosen, _grid(rules, env) if grid is None else grid)
-    size = _shared(rules, env) if shared is None else shared
+    if shared is None:
+        size = _shared(rules, env)
+    else:
+        size = shared
+        _check_shared(rules, env, size)
     _require(rules, env)
     return ResolvedLaunch(env, size)
 
@@ -429,6 +463,14 @@ def _shared(rules: KernelRules, env: Environment) -> int:
     if rules.shared is None:
         raise ArgumentTypeError(no_shared_message(rules.kernel))
     return _derive(rules, "shared", rules.shared, env, (0, INT64_MAX), "is negative")
+
+
+def _check_shared(rules: KernelRules, env: Environment, given: int) -> None:
+    if rules.shared is None or given >= _shared(rules, env):
+        return
+    text, values = rules.shared.text, rules.shared.values(env)
+    message = shared_message(rules.kernel, text, given, values)
+    raise ContractError(message, kernel=rules.kernel, rule=f"shared >= {text}", values={**values, "shared": given})
 
 
 def _derive(rules: KernelRules, what: str, rule: Rule, env: Environment, limits: tuple[int, int], outside: str) -> int:

@@ -30,7 +30,7 @@ from abi import (
     evaluate_shared,
 )
 from abi.rule_eval import Evaluator, Fault
-from abi.rules import no_block_message, no_grid_message, no_shared_message
+from abi.rules import check_shared, no_block_message, no_grid_message, no_shared_message
 
 from . import advice
 from .arrays import ArrayView, NotAnArray, view
@@ -391,9 +391,11 @@ def grid_from_contract(plan: KernelPlan, environment: Environment) -> Dim3:
 
 
 def choose_shared(plan: KernelPlan, environment: Environment, config: Configuration) -> int:
-    """Bytes of dynamic shared memory: the caller's, else the contract's."""
+    """Bytes of dynamic shared memory: the caller's, which may be more than the contract's; else those."""
     if config.shared is not None:
-        return _shared_bytes(plan, config.shared)
+        given = _shared_bytes(plan, config.shared)
+        check_shared(plan.kernel, environment, given)
+        return given
     if plan.shared is None:
         raise ArgumentTypeError(
             f"{no_shared_message(plan.name)}: kernel[grid, block, stream, shared](...), or its declaration: shared=..."

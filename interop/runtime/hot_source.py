@@ -398,11 +398,16 @@ class Source:
 
     def shared_memory(self) -> None:
         most = self.device.limits.shared - self.loaded.static_shared
+        rule = rules_of(self.plan.kernel).shared
         if self.shape.shared:
             self.add("shared = given[3]")
             found = Expression("shared", -1, INT64_MAX)
+            needed = inline(rule.node, self.leaf) if rule is not None else Expression("0")
+            if needed.high > 0 or not needed.total:
+                self.miss(f"shared < {needed.text}")
+            if needed.low < 0:
+                self.miss(f"{needed.text} < 0")
         else:
-            rule = rules_of(self.plan.kernel).shared
             if rule is None:
                 raise NotInline("no rule for shared memory")
             found = inline(rule.node, self.leaf)

@@ -32,6 +32,7 @@ from abi import (
     bool_,
     f32,
     f64,
+    i32,
     u8,
     u32,
     u64,
@@ -42,6 +43,7 @@ from abi.rules import (
     block_message,
     check_block,
     check_requirements,
+    check_shared,
     contract_message,
     contract_message_parts,
     default_block,
@@ -448,8 +450,8 @@ def test_resolving_a_launch() -> None:
     launch = resolve_launch(kernel(), arguments)
     assert (launch.block, launch.grid, launch.shared) == ((256, 1, 1), (4, 1, 1), 1024)
     assert launch.environment.arguments["n"] == 1000
-    explicit = resolve_launch(kernel(), arguments, block=(256, 1, 1), grid=(9, 1, 1), shared=0)
-    assert (explicit.grid, explicit.shared) == ((9, 1, 1), 0)
+    explicit = resolve_launch(kernel(), arguments, block=(256, 1, 1), grid=(9, 1, 1), shared=2048)
+    assert (explicit.grid, explicit.shared) == ((9, 1, 1), 2048)
 
 
 def test_an_explicit_launch_is_checked_as_well() -> None:
@@ -459,6 +461,26 @@ def test_an_explicit_launch_is_checked_as_well() -> None:
         resolve_launch(kernel(), arguments, grid=(4, 2, 1))
     with pytest.raises(ContractError, match=r"saxpy: requires block == \(256, 1, 1\), but block = \(16, 16, 1\)"):
         resolve_launch(kernel(), arguments, block=(16, 16, 1))
+
+
+def test_explicit_shared_memory_is_not_less_than_the_rule_says() -> None:
+    params = (Param("x", Slice(f32)), Param("nbins", i32))
+    histogram = Kernel("histogram", "histogram", "c", params, replace(kernel().launch, shared="4 * nbins", grid=("1",)))
+    arguments = {**environment(x=3).arguments, "nbins": 256}
+    for enough in (1024, 4096):
+        assert resolve_launch(histogram, arguments, shared=enough).shared == enough
+    with pytest.raises(ContractError) as caught:
+        resolve_launch(histogram, arguments, shared=8)
+    assert str(caught.value) == "histogram: requires shared >= 4 * nbins, but shared = 8, nbins = 256"
+    assert caught.value.values == {"shared": 8, "nbins": 256} and caught.value.rule == "shared >= 4 * nbins"
+    with pytest.raises(ContractError, match="histogram: shared = 4 \\* nbins is negative: nbins = -1"):
+        resolve_launch(histogram, {**arguments, "nbins": -1}, shared=8)
+    constant = replace(histogram, launch=replace(histogram.launch, shared="16"))
+    with pytest.raises(ContractError, match=r"^histogram: requires shared >= 16, but shared = 15$"):
+        resolve_launch(constant, arguments, shared=15)
+    check_shared(constant, Environment(arguments), 16)
+    none = replace(histogram, launch=replace(histogram.launch, shared="0"))
+    assert [resolve_launch(none, arguments, shared=size).shared for size in (0, 8)] == [0, 8]
 
 
 def test_problems_come_in_the_order_of_every_language() -> None:

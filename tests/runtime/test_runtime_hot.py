@@ -443,3 +443,38 @@ def test_a_rule_that_might_overflow_stays_on_the_slow_path() -> None:
     assert len(recorder.launches) == 4 and not any(kernel._hot.configured.values())
     with pytest.raises(io.ContractError, match="overflows 64 bits"):
         kernel.on("cpu")(2**40)
+
+
+@pytest.mark.parametrize(
+    "rule, n, too_little, enough, text",
+    [
+        ("4 * n", 256, 8, (1024, 2048), "requires shared >= 4 * n, but shared = 8, n = 256"),
+        ("1024", 256, 1023, (1024, 2048), "requires shared >= 1024, but shared = 1023"),
+        ("max(len(x), n) * 4", 6, 23, (24, 25),
+         "requires shared >= max(len(x), n) * 4, but shared = 23, len(x) = 4, n = 6"),
+        ("4 * n", -1, 8, (), "shared = 4 * n is negative: n = -1"),
+        ("8 // n", 0, 8, (), "shared = 8 // n divides by zero: n = 0"),
+        ("0", 5, None, (0, 8), ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("learned", [False, True])
+def test_explicit_shared_memory_is_not_less_than_the_rule_says(
+    rule: str, n: int, too_little: int | None, enough: tuple[int, ...], text: str, learned: bool
+) -> None:
+    kernel = described({"x": ("slice<f32>", INOUT), "n": ("i32", IN)}, Launch(EXACT, ("1",), rule))
+    k, recorder = launchable_of(kernel)
+    x = np.zeros(4, np.float32)
+    if learned:
+        for _ in range(4):
+            k[None, None, None, 4096](x, 9)
+        (paths,) = k._hot.configured.values()
+        assert len(paths) == 1 and paths[0]((x, 9), (None, None, None, 4096))
+    for size in enough:
+        k[None, None, None, size](x, n)
+        assert recorder.launches[-1][2] == size
+    before = len(recorder.launches)
+    if too_little is not None:
+        with pytest.raises(io.ContractError) as caught:
+            k[None, None, None, too_little](x, n)
+        assert str(caught.value) == f"k: {text}"
+        assert len(recorder.launches) == before
