@@ -59,6 +59,7 @@ class Declaration:
     params: tuple[Param, ...]
     convention: str
     location: Location
+    structs: Mapping[str, Any]
 
 
 def foreign(
@@ -92,7 +93,7 @@ def foreign(
     unnoticed.
 
     A structure passed by value is annotated with a NumPy structured dtype, a ``ctypes.Structure`` or
-    ``abi.Bytes(size, align)``.
+    ``abi.Bytes(size, align)``. What is passed must have the same fields; raw bytes are taken as they are.
 
     >>> import interop as io
     >>> @foreign("scale.cu", block=256, grid="ceil_div(n, block.x)", fill={"n": "len(y)"})
@@ -114,11 +115,11 @@ def foreign(
             raise TypeError(f"@io.foreign decorates a function, not {function!r}")
         location = _location(function)
         _check_empty(function, location)
-        params = _parameters(function, location, caller_locals, dict(fill or {}), convention)
+        params, structs = _parameters(function, location, caller_locals, dict(fill or {}), convention)
         rules = _grid(grid, location)
         declared = Declaration(
             function, source, symbol, _block(block, location), rules, None if shared is None else str(shared),
-            tuple(requires), params, convention, location,
+            tuple(requires), params, convention, location, structs,
         )  # fmt: skip
         _check_rules(declared)
         return ForeignKernel(declared)
@@ -130,7 +131,7 @@ class ForeignKernel(Launchable):
     """A declared kernel; its image is loaded and compared at first use."""
 
     def __init__(self, declaration: Declaration) -> None:
-        super().__init__(self._build, name=declaration.function.__name__)
+        super().__init__(self._build, name=declaration.function.__name__, structs=declaration.structs)
         self.declaration = declaration
         self.__name__ = declaration.function.__name__
         self.__qualname__ = declaration.function.__qualname__
@@ -192,8 +193,9 @@ def _parameters(
     caller_locals: Mapping[str, Any],
     fill: dict[str, str],
     convention: str,
-) -> tuple[Param, ...]:
-    params = []
+) -> tuple[tuple[Param, ...], dict[str, Any]]:
+    """The parameters, and what structures among them are annotated with."""
+    params, structs = [], {}
     for parameter in inspect.signature(function).parameters.values():
         name = parameter.name
         if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD or parameter.default is not parameter.empty:
@@ -204,12 +206,14 @@ def _parameters(
             raise SyntaxError_(f"parameter '{name}' has no annotation", location, help=f"write {name}: io.In[io.f32]")
         annotation = _resolve(parameter.annotation, function, caller_locals, name, location)
         params.append(_param(name, annotation, fill.pop(name, None), location, convention))
+        if struct_type(annotation) is not None:
+            structs[name] = annotation
     if fill:
         name = next(iter(fill))
         names = ", ".join(p.name for p in params) or "none"
         raise SyntaxError_(f"fill names '{name}', and there is no such parameter; there are: {names}", location)
     try:
-        return abi.assign_slots(params, convention)
+        return abi.assign_slots(params, convention), structs
     except abi.Error as error:
         raise TypeError_(str(error), location) from None
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from abi import SCALARS, Access, ArgumentTypeError, Error, Param, Pointer, Scalar, Slice, Tensor
+from abi import SCALARS, Access, ArgumentTypeError, BlockKind, Error, Kernel, Param, Pointer, Scalar, Slice, Tensor
 from abi.rules import ArrayValue, Environment, Rule, parse
 
 if TYPE_CHECKING:
     from ..runtime import Launchable
+    from ..runtime.plan import ArgumentPlan
 
 
 MAX_RANK = 8
@@ -52,7 +53,7 @@ class Formula:
     rule: Rule
 
 
-Argument = Buffer | ScalarInput | Formula | int | float | bool
+Argument = Buffer | ScalarInput | Formula | int | float | bool | bytes
 
 
 @dataclass(frozen=True)
@@ -147,23 +148,28 @@ class Pipeline:
     def add(self, kernel: Launchable, *arguments: Argument) -> None:
         """Appends the call ``kernel(*arguments)``. The kernel's grid and block follow from its contract.
 
-        Arguments are buffers, scalar inputs, formulas and plain numbers. A wrong count, a buffer of another dtype or
-        rank, and a temporary read before a step has written it are errors here, before anything runs.
+        Arguments are buffers, scalar inputs, formulas, plain numbers and structures, of which the values are taken
+        now. A wrong count, a buffer of another dtype or rank, a temporary read before a step has written it, and a
+        kernel whose contract leaves grid, block or shared memory to the call are errors here, before anything runs.
         """
+        from ..runtime.plan import make_plan
+
         if not hasattr(kernel, "program"):
             raise ArgumentTypeError(f"pipeline {self.name}: {kernel!r} is not a kernel")
-        params = kernel.program().kernel.visible_params
+        described = kernel.program().kernel
+        self._check_launch(kernel.name, described)
+        params = described.visible_params
         if len(arguments) != len(params):
             wanted = ", ".join(p.name for p in params)
             raise ArgumentTypeError(
                 f"pipeline {self.name}: {kernel.name} takes {len(params)} arguments ({wanted}), not {len(arguments)}"
             )
-        for param, argument in zip(params, arguments):
-            self._check_argument(kernel.name, param, argument)
+        plans = make_plan(described, kernel.structs).arguments
+        taken = [self._take(kernel.name, *each) for each in zip(params, plans, arguments)]
         for param, argument in zip(params, arguments):
             if isinstance(argument, Buffer) and param.access.writes:
                 self._written.add(argument.name)
-        self._steps.append(Step(kernel, arguments))
+        self._steps.append(Step(kernel, tuple(taken)))
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -218,7 +224,23 @@ class Pipeline:
             raise Error(f'pipeline {self.name}: {text!r} is not a rule; rules are texts such as "dim(src, 0)"')
         return parse(text, self._params())
 
-    def _check_argument(self, kernel: str, param: Param, argument: Argument) -> None:
+    def _check_launch(self, kernel: str, described: Kernel) -> None:
+        launch = described.launch
+        known = {
+            "block": launch.block.kind is not BlockKind.ANY,
+            "grid": bool(launch.grid),
+            "shared": bool(launch.shared.strip()),
+        }
+        missing = [f"{what}=..." for what, is_known in known.items() if not is_known]
+        if missing:
+            raise ArgumentTypeError(
+                f"pipeline {self.name}: the contract of {kernel} leaves {', '.join(missing)} to each call, and a step "
+                f"gives none: declare {'it' if len(missing) == 1 else 'them'} in the kernel's @io.foreign(...) or "
+                "@simt.kernel(...)"
+            )
+
+    def _take(self, kernel: str, param: Param, plan: ArgumentPlan, argument: Argument) -> Argument:
+        """The argument once it is checked; numbers and structures as values that nobody can change later."""
         place = f"pipeline {self.name}: {kernel}: parameter '{param.name}'"
         is_array = isinstance(param.type, (Pointer, Slice, Tensor))
         if isinstance(argument, (Buffer, ScalarInput)) and self._inputs.get(argument.name) != argument:
@@ -233,9 +255,15 @@ class Pipeline:
             if isinstance(param.type, Scalar) and (argument.dtype.kind == "float") > (param.type.kind == "float"):
                 raise ArgumentTypeError(f"{place} is {param.type}, but scalar '{argument.name}' is {argument.dtype}")
         elif isinstance(param.type, Scalar) and not isinstance(argument, Formula):
-            from ..runtime.scalars import converter
+            assert plan.convert is not None
+            number = plan.convert(argument, place)
+            # The machine value of a bf16 is its bits; the call converts once more.
+            return float(argument) if param.type.kind == "float" else int(number)
+        elif not isinstance(argument, Formula):
+            from ..runtime.execute import byte_block
 
-            converter(param.type)(argument, place)
+            return byte_block(replace(plan, what=place), argument)
+        return argument
 
     def _check_buffer(self, place: str, param: Param, buffer: Buffer) -> None:
         element = param.type.pointee if isinstance(param.type, Pointer) else getattr(param.type, "element", None)

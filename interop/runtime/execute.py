@@ -37,6 +37,7 @@ from .arrays import ArrayView, NotAnArray, view
 from .device import Device, DeviceKey, Dim3, LoadedKernel, open_device
 from .plan import ArgumentPlan, KernelPlan, Kind
 from .stream import Stream, foreign_handle, stream_handle
+from .structs import check_fields
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def read_arguments(plan: KernelPlan, given: Sequence[Any], stream: int | None) -
             arguments.values.append((number,))
             arguments.environment[argument.name] = number
         elif argument.kind is Kind.BYTES:
-            arguments.values.append((_byte_block(argument, value),))
+            arguments.values.append((byte_block(argument, value),))
         else:
             _read_array(argument, value, stream, arguments)
     return arguments
@@ -231,10 +232,11 @@ def overlaps_itself(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     return False
 
 
-def _byte_block(argument: ArgumentPlan, value: Any) -> bytes:
+def byte_block(argument: ArgumentPlan, value: Any) -> bytes:
     """The bytes of a by-value block, exactly as many as it has.
 
-    It may be bytes, a NumPy scalar or 0-dimensional structured array, or a ctypes structure.
+    It may be bytes, a NumPy scalar or 0-dimensional structured array, or a ctypes structure; with the declared fields,
+    where the declaration gives them.
     """
     import ctypes
 
@@ -257,6 +259,8 @@ def _byte_block(argument: ArgumentPlan, value: Any) -> bytes:
         packed = numpy is not None and isinstance(value, (numpy.generic, numpy.ndarray)) and value.dtype.names
         help_ = ": give the dtype align=True, so that it is laid out as C lays it out" if packed else ""
         raise ArgumentTypeError(f"{argument.what} is {argument.type_text}, but {len(data)} bytes are given{help_}")
+    if argument.struct is not None:
+        check_fields(argument.struct, value, argument.what)
     return data
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import abi
@@ -32,8 +33,16 @@ class Launchable:
     'nop'
     """
 
-    def __init__(self, program: Callable[[], abi.Program], *, name: str | None = None) -> None:
+    def __init__(
+        self,
+        program: Callable[[], abi.Program],
+        *,
+        name: str | None = None,
+        structs: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self._source = program
+        self.structs = structs
+        """The NumPy dtypes and ctypes classes with which structures passed by value were declared, by parameter."""
         self._given_name = name
         self._plan_lock = threading.RLock()  # a source may ask for the kernel's own name
         self._planned: tuple[abi.Program, KernelPlan] | None = None
@@ -93,7 +102,7 @@ class Launchable:
                 planned = self._planned
                 if planned is None:
                     program = self._source()
-                    planned = self._planned = program, make_plan(program.kernel)
+                    planned = self._planned = program, make_plan(program.kernel, self.structs)
         return planned
 
     def _load(self, device: Device) -> LoadedKernel:

@@ -7,8 +7,10 @@ everything that one launch has in common with the next.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Any
 
 from abi import Block, Bytes, CheckLevel, Kernel, Param, Pointer, Scalar, Slice, Tensor, buffer_size, check_kernel
@@ -35,7 +37,8 @@ class ArgumentPlan:
 
     ``kernel`` is the kernel's name, ``what`` how messages call the argument (``saxpy: x``). ``element`` is the element
     type that an array must have, None where any will do. ``convert`` checks a scalar. ``integers_too``: an integer may
-    be passed for the pointer, because the image does not tell pointers from integers.
+    be passed for the pointer, because the image does not tell pointers from integers. ``struct`` is the NumPy dtype or
+    ctypes class that a structure was declared with, if any.
     """
 
     kernel: str
@@ -49,6 +52,7 @@ class ArgumentPlan:
     size: int = 0
     convert: Converter | None = None
     integers_too: bool = False
+    struct: Any = None
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,11 @@ class KernelPlan:
         return self.packer.pack(*[values[parameter][part] for parameter, part in self.sequence])
 
 
-def make_plan(kernel: Kernel) -> KernelPlan:
-    """The plan for a kernel; an :class:`abi.Error` when its description contradicts itself."""
+def make_plan(kernel: Kernel, structs: Mapping[str, Any] = MappingProxyType({})) -> KernelPlan:
+    """The plan for a kernel; an :class:`abi.Error` when its description contradicts itself.
+
+    :param structs: what structures passed by value were declared with, by parameter.
+    """
     check_kernel(kernel)
     visible, hidden = kernel.visible_params, tuple(p for p in kernel.params if p.hidden)
     packer, sequence = _packer(visible + hidden)
@@ -86,7 +93,7 @@ def make_plan(kernel: Kernel) -> KernelPlan:
     return KernelPlan(
         kernel,
         kernel.name,
-        tuple(_argument(kernel, param) for param in visible),
+        tuple(_argument(kernel, param, structs.get(param.name)) for param in visible),
         {param.name: position for position, param in enumerate(visible)},
         hidden,
         packer,
@@ -105,7 +112,7 @@ def _shared(rule: Rule | None) -> Evaluator | int | None:
     return int(rule.text) if rule.text.isdecimal() else compile_node(rule.node)
 
 
-def _argument(kernel: Kernel, param: Param) -> ArgumentPlan:
+def _argument(kernel: Kernel, param: Param, struct: Any) -> ArgumentPlan:
     type_, writes = param.type, param.access.writes
     what, text = f"{kernel.name}: {param.name}", str(param.type)
     untyped = kernel.check_level is not CheckLevel.TYPED
@@ -113,7 +120,7 @@ def _argument(kernel: Kernel, param: Param) -> ArgumentPlan:
         convert = converter(type_, sign_known=not untyped)
         return ArgumentPlan(kernel.name, param.name, what, Kind.SCALAR, text, convert=convert)
     if isinstance(type_, Bytes):
-        return ArgumentPlan(kernel.name, param.name, what, Kind.BYTES, text, size=type_.size)
+        return ArgumentPlan(kernel.name, param.name, what, Kind.BYTES, text, size=type_.size, struct=struct)
     if isinstance(type_, Pointer):
         either = untyped and type_.pointee is None
         shown = f"{text} (any array or an integer: the image does not say)" if either else text

@@ -192,3 +192,50 @@ class TestDeclarationErrors:
                 self.p.add(scale, self.x, y, 1.0, wrong, 1)
         with pytest.raises(io.LaunchError, match="ndarray, which no buffer"):
             self.p.add(scale, random(3), y, 1.0, 1, 1)
+
+
+LEFT_OPEN = """
+extern "C" __global__ void open(float *y) { extern __shared__ float s[]; s[0] = 1; y[0] = s[0]; }
+extern "C" __global__ void plain(float *y) { y[0] = 1; }
+"""
+
+
+def test_a_kernel_that_leaves_its_launch_to_the_call_cannot_be_a_step() -> None:
+    module, p = io.load_cuda(LEFT_OPEN), Pipeline("p")
+    y = p.buffer("y", io.f32)
+    with pytest.raises(io.ArgumentTypeError) as caught:
+        p.add(module.plain, y)
+    assert str(caught.value) == (
+        "pipeline p: the contract of plain leaves block=..., grid=... to each call, and a step gives none: "
+        "declare them in the kernel's @io.foreign(...) or @simt.kernel(...)"
+    )
+    with pytest.raises(
+        io.ArgumentTypeError, match=r"open leaves block=\.\.\., grid=\.\.\., shared=\.\.\. to each call"
+    ):
+        p.add(module.open, y)
+
+    @io.foreign(module, block=1, grid="1", symbol="open")
+    def without_shared(y: io.InOut[io.f32]): ...
+
+    with pytest.raises(io.ArgumentTypeError, match=r"without_shared leaves shared=\.\.\. to each .*: declare it in"):
+        p.add(without_shared, y)
+    assert p.steps == ()
+
+    @io.foreign(module, block=1, grid="1", shared=4, symbol="open")
+    def complete(y: io.InOut[io.f32]): ...
+
+    p.add(complete, y)
+    assert p.run(y=np.zeros(1, np.float32))["y"].tolist() == [1]
+
+
+def test_numbers_are_taken_when_the_step_is_added() -> None:
+    class Counter:
+        value = 3
+
+        def __index__(self) -> int:
+            return self.value
+
+    p, n = Pipeline("p"), Counter()
+    p.add(with_a_number, p.buffer("y", io.f32), n)
+    n.value = 7
+    assert p.run(y=np.zeros(4, np.float32))["y"].tolist() == [3] * 4
