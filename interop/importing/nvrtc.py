@@ -175,10 +175,18 @@ def _compile_error(source: Source, result: Any, log: str) -> CompileError:
         folders = include_path(source)
         where = "".join(f"\n  {folder}" for folder in folders) or " nowhere: no folder is given and CUDA has none"
         message += f"\n{missing[1]} was looked for in:{where}"
-        help_ = f"pass include_paths=[...]; CUDA's own headers come with {_INSTALL}"
+        help_ = f"pass include_paths=[...] with the folder of {missing[1]}"
+        if _is_cudas_own(missing[1], folders):
+            help_ += f"; CUDA's own headers come with {_INSTALL}"
     elif is_host_code(log):
         help_ = HOST_CODE_ADVICE
     return CompileError(message, help=help_)
+
+
+def _is_cudas_own(header: str, folders: Sequence[str]) -> bool:
+    """Whether `header` may be one of those that the extra installs, and they are not there."""
+    part = "cuda/std/cstdint" if header.startswith(("cuda/", "cub/", "thrust/", "nv/")) else "cuda_fp16.h"
+    return not any(os.path.exists(f"{folder}/{part}") for folder in folders)
 
 
 def make_source(

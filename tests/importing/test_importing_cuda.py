@@ -315,7 +315,24 @@ def test_a_missing_header_prints_where_it_was_looked_for(tmp_path: Path) -> None
     with pytest.raises(io.CompileError) as caught:
         io.load_cuda("#include <not_there.h>\n__global__ void f() {}\n", include_paths=[tmp_path])
     text = str(caught.value)
-    assert "not_there.h was looked for in:" in text and str(tmp_path) in text and "include_paths=[...]" in text
+    assert "not_there.h was looked for in:" in text and str(tmp_path) in text
+    assert "pass include_paths=[...] with the folder of not_there.h" in text and "pip install" not in text
+
+
+def test_only_missing_headers_of_cuda_are_said_to_be_installable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def advice(header: str) -> str:
+        with pytest.raises(io.CompileError) as caught:
+            io.load_cuda(f"#include <{header}>\n__global__ void f() {{}}\n")
+        return str(caught.value).partition("help: ")[2]
+
+    assert "pip install" not in advice("curand_kernel.h") and "pip install" not in advice("helper_math.h")
+    monkeypatch.setattr("interop.importing.nvrtc.cuda_headers", list)
+    assert "pip install" in advice("mma.h")
+    (tmp_path / "cuda_fp16.h").touch()
+    monkeypatch.setattr("interop.importing.nvrtc.cuda_headers", lambda: [str(tmp_path)])
+    assert "pip install" not in advice("mma.h") and "pip install" in advice("cub/cub.cuh")
 
 
 def test_bad_input(tmp_path: Path) -> None:
