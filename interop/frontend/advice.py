@@ -26,8 +26,8 @@ _OTHER_NAMES = {
     **{f"uint{bits}": f"io.u{bits}(x)" for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 _MISSING = (
-    (r"atomic|^cas$|^fetch_", "atomics are not in the language yet: sum in shared memory, or let each thread write a "
-     "result of its own"),
+    (r"atomic|^cas$|^fetch_", "the language has no atomics yet: give each thread its own slot and add the slots "
+     "up after a barrier, or write this kernel in CUDA C++ with atomicAdd and declare it with @io.foreign"),
     (r"shfl|shuffle|ballot|warp|laneid|lane_id|_sync$|vote|match_any|activemask", "warp operations are not in the "
      "language yet: exchange values through shared memory (simt.shared, simt.barrier)"),
     (r"fence|cluster|printf?$|cooperative|mma|tensor_core", "the language does not have it yet"),

@@ -50,7 +50,7 @@ def compile_simt(definition: KernelDefinition, target: str = "sm_80") -> Compile
     function = lower(definition, source, captures, parameters, launch, requires)
     _dump("ir", definition.name, lambda: print_function(function))
     verify(function)
-    run_passes(function)
+    run_passes(function, launch.grid)
 
     llvm, ptx = generate(function, target)
     _dump("llvm", definition.name, lambda: llvm)

@@ -225,7 +225,8 @@ class Expressions(Operators):
             raise self.error(TypeError_, node, "a witness of rank 1 is one index: it cannot be indexed")
         index = self.expression(node.slice)
         if not isinstance(index, Literal) or not isinstance(index.value, int):
-            raise self.error(TypeError_, node.slice, "a tuple is indexed by a compile-time integer")
+            help = "a loop over a tuple, for c in (0, 1, 2):, is unrolled, so that c is a compile-time integer"
+            raise self.error(TypeError_, node.slice, "a tuple is indexed by a compile-time integer", help)
         if not -len(items) <= index.value < len(items):
             raise self.error(
                 TypeError_, node.slice, f"the tuple has {len(items)} items: index {index.value} is out of range"

@@ -9,10 +9,10 @@ from .shared_memory import check_shared_memory
 from .uniformity import Uniformity
 
 
-def run_passes(function: Function) -> None:
+def run_passes(function: Function, grid: tuple[str, ...] = ()) -> None:
     """Runs all passes on `function`; the first user error is raised."""
     # Races first: a kernel that breaks both rules usually has the index wrong, and that is the simpler message.
-    check_races(function)
+    check_races(function, grid)
     check_shared_memory(function)
     # Divergence is known only once all values are: it reads the whole function.
     uniformity = Uniformity(function)

@@ -6,23 +6,28 @@ from ..errors import Note, RaceError
 from ..ir import ops
 from ..ir.ops import Function, Operation, Parameter, Value
 from ..ir.types import WITNESS_RULES, Witness, array_rank
+from .index_forms import Forms
 from .race_advice import advice, origin_of
 
 _AXIS = {"x": 0, "y": 1, "z": 2}
 
 
-def check_races(function: Function) -> None:
-    """Raises :class:`RaceError` for the first access that another thread's write may meet."""
-    _Races(function).check()
+def check_races(function: Function, grid: tuple[str, ...] = ()) -> None:
+    """Raises :class:`RaceError` for the first access that another thread's write may meet.
+
+    :param grid: the grid's rules, which the advice depends on; empty when the caller gives the grid.
+    """
+    _Races(function, grid).check()
 
 
 class _Races:
-    def __init__(self, function: Function):
+    def __init__(self, function: Function, grid: tuple[str, ...]):
         self._function = function
         self._parameters = {p.value: p for p in function.parameters}
         operations = list(ops.walk(function.body))
         self._accesses = [op for op in operations if isinstance(op, (ops.Load, ops.Store))]
         self._definitions: dict[Value, Operation] = {r: op for op in operations for r in (*op.results, *op.arguments)}
+        self._forms = Forms(function, self._definitions, grid)
         self._writes = {op.array: op for op in reversed(self._accesses) if isinstance(op, ops.Store)}
 
     def check(self) -> None:
@@ -51,14 +56,19 @@ class _Races:
         raise RaceError(
             message,
             op.location,
-            help=advice(op, parameter, self._definitions, self._updates(op)),
+            help=advice(op, parameter, self._forms, self._updates(op)),
             notes=[*notes, *more],
         )
 
     def _updates(self, op: ops.Load | ops.Store) -> bool:
-        """Whether `op` is the read of an augmented assignment."""
+        """Whether `op` reads the element that a store writes, as in an augmented assignment."""
         stores = (other for other in self._accesses if isinstance(other, ops.Store))
-        return isinstance(op, ops.Load) and any(s.array is op.array and s.indices == op.indices for s in stores)
+        return isinstance(op, ops.Load) and any(
+            s.array is op.array
+            and len(s.indices) == len(op.indices)
+            and all(self._forms.same(a, b) for a, b in zip(s.indices, op.indices, strict=True))
+            for s in stores
+        )
 
     def _explain(self, indices: tuple[Value, ...], rank: int) -> tuple[str, list[Note]]:
         """Why the indices are not a witness, in words, and where one was lost."""

@@ -388,3 +388,82 @@ def misspelt_function(y: io.DisjointSlice[io.f32]):
 
 def unknown_word(y: io.DisjointSlice[io.f32]):
     y[simt.zzz()] = 0.0
+
+
+def write_block_index_2d(out: io.DisjointSlice[io.f32]):
+    if simt.thread_index.x == 0:
+        out[simt.block_index.x] = 1.0
+
+
+write_block_index_2d.contract = {"block": (32, 8), "grid": (4, 2)}
+
+
+def write_block_index_guarded(out: io.DisjointSlice[io.f32]):
+    if simt.thread_index.x == 0 and simt.thread_index.y == 0:
+        out[simt.block_index.x] = 1.0
+
+
+write_block_index_guarded.contract = {"block": (32, 8), "grid": 4}
+
+
+def write_constant_index_1d(y: io.DisjointSlice[io.f32]):
+    y[0] = 1.0
+
+
+write_constant_index_1d.contract = {"block": 32, "grid": 2}
+
+
+def write_constant_index_2d(y: io.DisjointTensor[io.f32, 2]):
+    row, col = simt.global_index(2)
+    if row < 8 and col < 8:
+        y[0, 0] = 1.0
+
+
+write_constant_index_2d.contract = {"block": (16, 16), "grid": (2, 2)}
+
+
+def write_stride_loop_own_stop(y: io.DisjointSlice[io.f32], n: io.i32):
+    for k in range(simt.global_index(), n, simt.block_dim.x * simt.grid_dim.x):
+        y[k] = 1.0
+
+
+def write_stride_loop_other_step(y: io.DisjointSlice[io.f32], n: io.i32):
+    for k in range(simt.global_index(), n, simt.block_dim.x):
+        y[k] = 1.0
+
+
+def write_stride_while(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    while i < len(y):
+        y[i] = 2.0
+        i += simt.block_dim.x * simt.grid_dim.x
+
+
+def write_stride_while_used_after(y: io.DisjointSlice[io.f32], z: io.DisjointSlice[io.i64]):
+    i = simt.global_index()
+    while i < len(y):
+        y[i] = 2.0
+        i += simt.block_dim.x * simt.grid_dim.x
+    z[simt.global_index()] = i
+
+
+def write_reversed(y: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(y):
+        y[len(y) - 1 - i] = 1.0
+
+
+def sum_of_block(x: io.Slice[io.f32], out: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(x):
+        out[simt.block_index.x] = out[simt.block_index.x] + x[i]
+
+
+def tuple_at_runtime_index(y: io.DisjointSlice[io.f32]):
+    weights = (1.0, 2.0, 3.0)
+    for c in range(3):
+        y[simt.global_index()] += weights[c]
+
+
+def io_atomic_add(y: io.DisjointSlice[io.f32]):
+    io.atomic_add(y, 0, 1.0)

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
+import runpy
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ import pytest
 from support.compiling import compile_kernel_function
 
 import abi
-from interop.errors import CompileError, SyntaxError_
+from interop.errors import CompileError, RaceError, SyntaxError_
 
 sys.path.insert(0, str(Path(__file__).parent))
 import bad_kernels
@@ -64,6 +67,49 @@ def test_message_names_place_and_shows_the_line(name: str) -> None:
     assert location.text.strip() in str(caught.value)
     # A caret points at something, not at blanks.
     assert location.text[location.column - 1] not in " \t"
+
+
+def advised_lines(error: CompileError) -> str:
+    """The program text in a help, which is what stands indented in it."""
+    return textwrap.dedent("\n".join(line for line in error.help.splitlines() if line.startswith("    ")))
+
+
+FOLLOWED = [
+    "histogram", "sum_into_one", "sum_of_block", "write_block_index", "write_block_index_2d",
+    "write_block_index_guarded", "write_constant_index", "write_constant_index_1d", "write_constant_index_2d",
+    "write_merged", "write_own_stride_loop", "write_range_loop", "write_reversed", "write_scattered", "write_shifted",
+    "write_stride_loop_other_step", "write_stride_loop_own_stop", "write_stride_while_used_after",
+    "write_thread_index", "write_wrong_rank",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_advice_that_is_pasted_compiles(name: str, tmp_path: Path) -> None:
+    function = KERNELS[name]
+    contract = getattr(function, "contract", {})
+    with pytest.raises(RaceError) as caught:
+        compile_kernel_function(function, **contract)
+    advised, place = advised_lines(caught.value), caught.value.location
+    if advised.startswith("for "):
+        place = next(note.location for note in caught.value.notes if "the loop" in note.message)
+        ast.parse(f"{advised}\n    pass")
+    else:
+        ast.parse(advised)
+    assert place is not None
+    lines, first = inspect.getsourcelines(function)
+    at = place.line - first
+    indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+    lines[at] = textwrap.indent(advised, indent) + "\n"
+    path = tmp_path / f"{name}_advised.py"
+    path.write_text("import interop as io\nfrom interop import simt\n" + "".join(lines))
+    compile_kernel_function(runpy.run_path(str(path))[name], **contract)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in KERNELS if n not in FOLLOWED))
+def test_only_kernels_that_are_followed_have_program_text(name: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        compile_kernel_function(KERNELS[name], **getattr(KERNELS[name], "contract", {}))
+    assert not advised_lines(caught.value) or name == "write_stride_while"
 
 
 def test_unsupported_constructs_are_also_the_general_error() -> None:

@@ -184,3 +184,65 @@ def test_the_advice_about_races_compiles() -> None:
     assert np.allclose(y[1:], x[:-1] + 1) and y[0] == 1
     first(y)
     assert y[0] == 5
+
+
+def test_the_advice_about_races_is_right_for_launches_of_two_dimensions() -> None:
+    @simt.kernel(block=(32, 8), grid=(3, 2), requires=["len(out) >= 6"])
+    def count_of_block(out: io.DisjointSlice[io.i32]) -> None:
+        s = simt.shared(io.i32, (8, 32))
+        s[simt.thread_index.y, simt.thread_index.x] = 1
+        simt.barrier()
+        total = io.i32(0)
+        for r in range(8):
+            for c in range(32):
+                total += s[r, c]
+        if simt.thread_index.x == 0 and simt.thread_index.y == 0:
+            with io.unsafe("one thread of each block, and the element is the block's own"):
+                out[simt.block_index.y * simt.grid_dim.x + simt.block_index.x] += total
+
+    @simt.kernel(block=(16, 4), grid=(2, 2))
+    def count_first(y: io.DisjointSlice[io.i32]) -> None:
+        thread = simt.global_index(2)
+        if thread.row == 0 and thread.col == 0:
+            with io.unsafe("only one thread of the launch writes"):
+                y[0] += 1
+
+    @simt.kernel(block=(4, 4, 2), grid=(1, 2, 2))
+    def count_first_of_three(y: io.DisjointSlice[io.i32]) -> None:
+        thread = simt.global_index(3)
+        if thread.plane == 0 and thread.row == 0 and thread.col == 0:
+            with io.unsafe("only one thread of the launch writes"):
+                y[0] += 1
+
+    out = np.full(6, 7, np.int32)
+    count_of_block(out)
+    assert out.tolist() == [263] * 6
+    for kernel in (count_first, count_first_of_three):
+        y = np.zeros(2, np.int32)
+        kernel(y)
+        assert y.tolist() == [1, 0]
+
+
+def test_the_advice_about_stride_loops_keeps_the_authors_stop() -> None:
+    @simt.kernel(block=32, grid=2, requires=["n <= len(y)"])
+    def fill(y: io.DisjointSlice[io.f32], n: io.i32) -> None:
+        for i in simt.grid_stride(n):
+            y[i] = 2.0
+
+    y = np.zeros(300, np.float32)
+    fill(y, 201)
+    assert (y[:201] == 2).all() and not y[201:].any()
+
+
+def test_a_loop_over_a_tuple_gives_compile_time_integers() -> None:
+    @simt.kernel(block=32, grid=2)
+    def weigh(y: io.DisjointSlice[io.f32]) -> None:
+        weights = (1.0, 2.0, 4.0)
+        for c in (0, 1, 2):
+            i = simt.global_index()
+            if i < len(y):
+                y[i] += weights[c]
+
+    y = np.zeros(50, np.float32)
+    weigh(y)
+    assert (y == 7).all()
