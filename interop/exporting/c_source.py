@@ -113,9 +113,24 @@ def _launch(model: KernelModel) -> list[str]:
     if model.rules.shared is None:
         lines += ["    if (!launch.shared_given)", "        return runtime_no_shared(&launch);"]
     elif launch.shared.strip() != "0":
-        lines += ["    if (!launch.shared_given) {"]
-        lines += [*_derive(model, "launch.shared", "shared", model.rules.shared, "        "), "    }"]
+        lines += _shared(model, model.rules.shared)
     return lines
+
+
+def _shared(model: KernelModel, rule: Rule) -> list[str]:
+    """The kernel indexes as much shared memory as its rule says: a caller may give more, not less."""
+    needed = "interop_shared"  # no parameter is called so
+    leaves = ['{"shared", interop_rule_i64(launch.shared)}', *model.leaves(rule)]
+    head = f'INTEROP_REQUIRE(launch, {c_string(f"shared >= {rule.text}")}, "",'
+    return [
+        "    {",
+        f"        int64_t {needed};",
+        *_derive(model, needed, "shared", rule, "        "),
+        "        if (!launch.shared_given)",
+        f"            launch.shared = {needed};",
+        *_statement(head, f"interop_rule_i64(launch.shared >= {needed})", leaves, "        "),
+        "    }",
+    ]
 
 
 def _derive(model: KernelModel, target: str, what: str, rule: Rule, indent: str) -> list[str]:

@@ -144,9 +144,9 @@ static int grid_zero(void)
     return report(mix_scale_ex(module, &config, y, 2.0f));
 }
 
-static int shared_limit(void)
+static int new_with_shared(uint32_t bytes)
 {
-    const interop_launch_config config = {NULL, &(interop_dim3){64, 1, 1}, 300000, NULL, false};
+    const interop_launch_config config = {NULL, &(interop_dim3){64, 1, 1}, bytes, NULL, false};
     void *values = NULL, *sums = NULL;
     must(mix_alloc(module, 64 * 8, &values));
     must(mix_alloc(module, 8, &sums));
@@ -155,6 +155,11 @@ static int shared_limit(void)
     must(mix_free(module, sums));
     return 0;
 }
+
+static int shared_limit(void) { return new_with_shared(300000); }
+static int shared_short(void) { return new_with_shared(511); }
+static int shared_enough(void) { return new_with_shared(512); }
+static int shared_more(void) { return new_with_shared(520); }
 
 static int negative_extent(void)
 {
@@ -258,6 +263,9 @@ static const struct {
     {"grid_limit", grid_limit},
     {"grid_zero", grid_zero},
     {"shared_limit", shared_limit},
+    {"shared_short", shared_short},
+    {"shared_enough", shared_enough},
+    {"shared_more", shared_more},
     {"negative_extent", negative_extent},
     {"transpose", transpose},
     {"widths", widths},

@@ -8,7 +8,7 @@ import pytest
 from host_support import Program
 
 import abi
-from abi.rules import block_message, contract_message
+from abi.rules import ArrayValue, block_message, contract_message, resolve_launch, shared_message
 
 DEVICES = ["cpu", "fake", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -45,6 +45,9 @@ EXPECTED = {
     ),
     "negative_extent": (abi.Status.ARGUMENT_RANGE, "transpose: dim(src, 0) = -1 is negative"),
     "grid_limit": (abi.Status.ARGUMENT_RANGE, "scale: grid.z is 70000; the limit is 65535"),
+    "shared_short": (abi.Status.CONTRACT, shared_message("new", "8 * block.x", 511, {"block.x": 64})),
+    "shared_enough": (abi.Status.OK, ""),
+    "shared_more": (abi.Status.OK, ""),
     "grid_shorthand": (abi.Status.OK, ""),
     "grid_zero": (abi.Status.OK, ""),
     "empty": (abi.Status.OK, ""),
@@ -56,6 +59,17 @@ EXPECTED = {
 def test_c_host_is_told(c_host: Program, device: str, case: str) -> None:
     status, message = EXPECTED[case]
     assert c_host.run(device, case).rstrip("\n") == f"{int(status)} {message}"
+
+
+@pytest.mark.parametrize(("case", "given"), [("shared_short", 511), ("shared_enough", 512), ("shared_more", 520)])
+def test_c_and_python_agree_on_explicit_shared_memory(c_host: Program, case: str, given: int) -> None:
+    arrays = {"int": ArrayValue(4096, (64,), (1,), 8), "module": ArrayValue(8192, (1,), (1,), 8)}
+    try:
+        resolve_launch(kernel("new"), arrays, block=(64, 1, 1), shared=given)
+        told = "0 "
+    except abi.ContractError as error:
+        told = f"{int(abi.Status.CONTRACT)} {error}"
+    assert c_host.run("cpu", case).rstrip("\n") == told
 
 
 @pytest.mark.parametrize("device", DEVICES)

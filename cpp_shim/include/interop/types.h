@@ -72,7 +72,7 @@ typedef struct interop_dim3 {
 typedef struct interop_launch_config {
     const interop_dim3 *grid;
     const interop_dim3 *block;
-    uint32_t shared_bytes; /* dynamic shared memory of a block */
+    uint32_t shared_bytes; /* dynamic shared memory of a block; not less than the contract says */
     interop_stream stream;
     bool exact;
 } interop_launch_config;
