@@ -132,7 +132,24 @@ def _prepare(kernel: abi.Kernel, param: abi.Param, value: Any) -> Any:
         raise abi.ArgumentTypeError(f"{what} has its bytes in foreign order ({value.dtype}); convert it")
     if isinstance(value, np.ma.MaskedArray):
         raise abi.ArgumentTypeError(f"{what} is a masked array; give its filled() values")
-    return np.array(value, copy=True, order="C")
+    return without_padding(value)
+
+
+def without_padding(array: Array) -> Array:
+    """A contiguous copy whose bytes between and after the fields are zero.
+
+    NumPy leaves them as the memory was, so that two exports would differ and hold what else the process had there.
+    """
+    result: Array = np.zeros(array.shape, array.dtype)
+    _copy_fields(result, array)
+    return result
+
+
+def _copy_fields(target: Array, source: Array) -> None:
+    if source.dtype.names is None:
+        target[...] = source
+    for name in source.dtype.names or ():
+        _copy_fields(target[name], source[name])
 
 
 # The smallest magnitude that rounds to infinity: half a unit in the last place above the largest finite number.
@@ -162,6 +179,8 @@ def _scalar(what: str, type_: abi.Scalar, value: Any) -> bool | int | float:
 
 
 def _block(what: str, type_: abi.Bytes, value: Any) -> bytes:
+    if isinstance(value, (np.ndarray, np.void)):
+        value = without_padding(np.asarray(value))
     try:
         data = memoryview(value).tobytes()  # bytes(3) would be three zeros
     except (TypeError, BufferError):
@@ -189,16 +208,17 @@ def _results(example: Example, kernel: abi.Kernel, inputs: Sequence[Any]) -> dic
                 f"an example of {kernel.name} has {count} expected array{'s' * (count != 1)}; the kernel writes "
                 f"{len(written)}: {', '.join(written)}"
             )
-        results = {name: np.ascontiguousarray(value) for name, value in zip(written, example.expected)}
+        results = {name: without_padding(np.asarray(value)) for name, value in zip(written, example.expected)}
     else:
         if not callable(example.kernel):
             raise abi.ArgumentTypeError(
                 f"an example of {kernel.name} needs expected=: the kernel cannot be called here"
             )
         call: Callable[..., Any] = example.kernel
-        copies = [np.array(v, copy=True, order="C") if isinstance(v, np.ndarray) else v for v in inputs]
+        copies = [without_padding(v) if isinstance(v, np.ndarray) else v for v in inputs]
         call(*copies)
-        results = {p.name: copy for p, copy in zip(kernel.visible_params, copies) if p.name in written}
+        pairs = zip(kernel.visible_params, copies)
+        results = {p.name: without_padding(copy) for p, copy in pairs if p.name in written}
     for param, value in zip(kernel.visible_params, inputs):
         found = results.get(param.name)
         if found is not None and (found.shape != value.shape or found.dtype != value.dtype):

@@ -103,7 +103,7 @@ def export(
 def _programs(kernels: Sequence[ExportableKernel]) -> list[abi.Program]:
     """Every kernel's program under the name that its user gave it, its description checked against its images."""
     if hasattr(kernels, "program"):
-        raise abi.Error(f"export() takes a list of kernels: [{getattr(kernels, 'name', kernels)}]")
+        raise abi.Error(f"export() takes a list of kernels: write [{getattr(kernels, 'name', kernels)}]")
     if not kernels:
         raise abi.Error("there is nothing to export: give at least one kernel")
     result = []

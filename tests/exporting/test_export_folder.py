@@ -192,7 +192,7 @@ def test_examples_are_checked_like_arguments(quick_export: Export) -> None:
     text = (report / "selftest/selftest.c").read_text()
     assert f"(interop_bf16){{{0x3F81}}}" in text and "0.1f" in text and "np.float32" not in text
     for call, words in (
-        (lambda: quick_export(kernel), r"list of kernels: \[k\]"),
+        (lambda: quick_export(kernel), r"list of kernels: write \[k\]"),
         (lambda: quick_export([kernel], examples=example()), "list of examples"),
         (lambda: quick_export([kernel], examples=[1]), "1 is none"),
         (lambda: quick_export([kernel], arch=90), "list of whole numbers"),
@@ -226,3 +226,37 @@ def test_nothing_is_written_twice(tmp_path: Path) -> None:
     export([export_kernels.saxpy(), export_kernels.scale()], tmp_path / "mix", name="mix", arch=())
     contents = [data for path, data in tree(tmp_path / "mix").items()]
     assert len(set(contents)) == len(contents)
+
+
+def poisoned(fields: np.ndarray, byte: int) -> np.ndarray:
+    """An array with the fields of `fields`, every other byte of which is `byte`."""
+    result = np.frombuffer(bytearray([byte]) * fields.nbytes, fields.dtype).reshape(fields.shape)
+    inner = fields.dtype["inner"]
+    result["tag"], result["value"] = fields["tag"], fields["value"]
+    for name in inner.names or ():
+        result["inner"][name] = fields["inner"][name]
+    return result
+
+
+def test_padding_of_structured_values_is_zero(quick_export: Export) -> None:
+    inner = np.dtype([("a", "u1"), ("b", "<u4")], align=True)
+    struct = np.dtype([("tag", "u1"), ("value", "<f8"), ("inner", inner)], align=True)
+    params = [abi.Param("p", abi.Pointer(), abi.Access.INOUT), abi.Param("s", abi.Bytes(24, 8))]
+    kernel, called = export_kernels.idle("k", params), export_kernels.idle("called", params[1:])
+    fields = np.zeros(3, struct)
+    fields["tag"], fields["value"], fields["inner"]["a"], fields["inner"]["b"] = 7, [0.5, 1.5, 2.5], 9, 11
+    exports = []
+    for byte in (0x5A, 0xC3):
+        array = poisoned(fields, byte)
+        assert array.tobytes() != fields.tobytes()
+        for scalar in (array[0], array[0:1].reshape(())):
+            for expected in (None, [array]):
+                examples = [Example(kernel, (array, scalar), expected=expected), Example(called, (scalar,))]
+                report = quick_export([kernel, called], examples=examples)
+                exports.append({p.name: p.read_bytes() for p in report.path.rglob("*") if p.is_file()})
+                assert (report / "selftest/data/0_p.in").read_bytes() == fields.tobytes()
+                assert (report / "selftest/data/0_p.out").read_bytes() == fields.tobytes()
+    wanted = ", ".join(map(str, fields[0].tobytes()))
+    assert f"{{{{{wanted}}}}}" in exports[0]["selftest.c"].decode()
+    assert f"{{{{{wanted}}}}}" in exports[0]["main.cpp"].decode()
+    assert all(e == exports[i % 2] for i, e in enumerate(exports))
