@@ -1,4 +1,4 @@
-"""``main.cpp``: a program that calls each kernel, with its stored example or with small arrays."""
+"""``main.cpp``: a program that calls the kernels, with their stored examples or with small arrays."""
 
 from __future__ import annotations
 
@@ -59,7 +59,29 @@ def main_source(name: str, models: Sequence[KernelModel], examples: Sequence[Sto
     text = "\n".join(functions)
     helpers = (_READ if "read<" in text else "") + (_SHOW if "show(" in text else "")
     calls = "".join(f"    run_{m.name}(m);\n" for m in models)
-    return template("templates/main.cpp.in", NAME=name, HELPERS=helpers, KERNELS=text, CALLS=calls)
+    return template(
+        "templates/main.cpp.in",
+        NAME=name,
+        WHAT=_what(name, models, examples),
+        HELPERS=helpers,
+        KERNELS=text,
+        CALLS=calls,
+    )
+
+
+def not_called(models: Sequence[KernelModel], examples: Sequence[StoredExample]) -> list[str]:
+    """The kernels whose calls the program shows only, because somebody must fill them in."""
+    stored = {e.kernel.name for e in examples}
+    return [m.name for m in models if _cannot_call(m, m.kernel.name in stored)]
+
+
+def _what(name: str, models: Sequence[KernelModel], examples: Sequence[StoredExample]) -> str:
+    shown = len(not_called(models, examples))
+    if not shown:
+        return f"Calls each kernel of {name} once"
+    if shown == len(models):
+        return f"Shows a call of each kernel of {name} to fill in"
+    return f"Calls the kernels of {name} whose calls are known, and shows the others"
 
 
 def _function(name: str, model: KernelModel, stored: tuple[int, StoredExample] | None) -> str:

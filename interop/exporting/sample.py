@@ -18,10 +18,13 @@ from .model import Argument, KernelModel
 from .selftest import scalar_literal
 from .text import call
 
+Dims = tuple[int, int, int]
+
 SMALL = 1024
 """Elements of an array without an example; 32 x 32 of a matrix."""
 
-_GRID, _BLOCK, _SHARED = "4", "256", "1024"  # where a kernel has no rule
+_BLOCKS = {1: (256, 1, 1), 2: (16, 16, 1)}  # by the rank of what is covered, where a kernel has no rule
+_SHARED = "1024"
 
 
 def small_shape(argument: Argument) -> tuple[int, ...]:
@@ -97,18 +100,30 @@ class Sample:
         missing = missing_rules(self.model.kernel)
         if not missing:
             return "interop::stream{}"
-        grid = f"{{{_GRID}}}" if "grid" in missing else "interop::from_contract"
-        block = f"{{{_BLOCK}}}" if "block" in missing else "interop::from_contract"
-        return f"{{{grid}, {block}{f', {_SHARED}' if 'shared' in missing else ''}}}"
+        grid, block = self._grid_and_block()
+        grid_text = f"{{{_list(_short(grid))}}}" if "grid" in missing else "interop::from_contract"
+        block_text = f"{{{_list(_short(block))}}}" if "block" in missing else "interop::from_contract"
+        return f"{{{grid_text}, {block_text}{f', {_SHARED}' if 'shared' in missing else ''}}}"
 
     def _c_config(self) -> str:
+        grid, block = self._grid_and_block()
         fields = {
-            "grid": f".grid = &(interop_dim3){{{_GRID}, 1, 1}}",
-            "block": f".block = &(interop_dim3){{{_BLOCK}, 1, 1}}",
+            "grid": f".grid = &(interop_dim3){{{_list(grid)}}}",
+            "block": f".block = &(interop_dim3){{{_list(block)}}}",
             "shared": f".shared_bytes = {_SHARED}",
         }
         missing = missing_rules(self.model.kernel)
         return ", ".join(text for what, text in fields.items() if what in missing)
+
+    def _grid_and_block(self) -> tuple[Dims, Dims]:
+        """A thread for each element of what the kernel writes: the last axis along x, and all before y along z."""
+        arrays = [(a, self._shape(a, position)) for position, a in enumerate(self.model.visible) if a.is_array]
+        shapes = [shape for a, shape in arrays if not a.const] or [shape for _, shape in arrays] or [(SMALL,)]
+        extents = [(s[-1], s[-2] if len(s) > 1 else 1, math.prod(s[:-2])) for s in shapes]
+        x, y, z = (max(axis) for axis in zip(*extents))
+        rule = self.model.kernel.launch.block
+        block = _BLOCKS[min(max(map(len, shapes)), 2)] if rule.kind is abi.BlockKind.ANY else rule.dims
+        return (-(-x // block[0]), -(-y // block[1]), -(-z // block[2])), block
 
     def _variable(self, argument: Argument) -> str:
         return names.unique(argument.name, {"m", "status", "module", "config"})
@@ -137,6 +152,12 @@ def _cpp_array(argument: Argument, count: int) -> str:
     if element == "bool":  # std::vector<bool> has no array inside
         return f"m.empty<bool>({count})"
     return f"m.copy_in(std::vector<{element}>({count}))"
+
+
+def _short(dims: Dims) -> Dims | tuple[int, ...]:
+    """`dims` without the ones at the end, which C++ may leave out."""
+    x, y, z = dims
+    return dims if z != 1 else (x, y) if y != 1 else (x,)
 
 
 def _bytes(argument: Argument, count: int) -> str:

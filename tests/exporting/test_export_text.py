@@ -171,3 +171,44 @@ def test_header_says_what_hidden_parameters_in_its_rules_are(quick_export: Expor
     text = (quick_export([export_kernels.scale(), export_kernels.saxpy()]) / "include/mix.h").read_text()
     assert "grid (ceil_div(n, block.x)). Written in CUDA C++.\n * In these rules n = len(y).\n" in text
     assert text.count("In these rules") == 1
+
+
+@pytest.mark.parametrize(
+    ("rank", "block", "config", "c_config"),
+    [
+        (1, abi.Block(), "{{4}, {256}}", "{4, 1, 1}|{256, 1, 1}"),
+        (2, abi.Block(), "{{2, 2}, {16, 16}}", "{2, 2, 1}|{16, 16, 1}"),
+        (3, abi.Block(), "{{1, 1, 8}, {16, 16}}", "{1, 1, 8}|{16, 16, 1}"),
+        (2, export_kernels.exactly(32, 4), "{{1, 8}, interop::from_contract}", "{1, 8, 1}|"),
+    ],
+)
+def test_shown_calls_cover_the_arrays_they_show(
+    quick_export: Export, rank: int, block: abi.Block, config: str, c_config: str
+) -> None:
+    params = [abi.Param("dst", abi.Tensor(abi.f32, rank), abi.Access.OUT)]
+    kernel = export_kernels.idle("inc", params, abi.Launch(block))
+    report = quick_export([kernel])
+    readme, main = (report / "README.md").read_text(), (report / "main.cpp").read_text()
+    assert f"m.inc({config}, dst" in readme and f"m.inc({config}, dst" in main
+    for what, value in zip((".grid", ".block"), c_config.split("|")):
+        assert (f"{what} = &(interop_dim3){value}" in readme.split("## From C\n")[1].split("Arrays are")[0]) is bool(
+            value
+        )
+
+
+def test_what_main_calls_is_said(quick_export: Export) -> None:
+    saxpy = export_kernels.saxpy()
+    bare = export_kernels.idle("bare", [abi.Param("p", abi.Slice(abi.f32), abi.Access.INOUT)], abi.Launch())
+    for kernels, first, words in (
+        ([saxpy], "// Calls each kernel of mix once:", "`main.cpp` calls each kernel."),
+        (
+            [saxpy, bare],
+            "// Calls the kernels of mix whose calls are known, and shows the others:",
+            "For `bare`, `main.cpp` shows a call",
+        ),
+        ([bare], "// Shows a call of each kernel of mix to fill in:", "For every kernel, `main.cpp` shows a call"),
+    ):
+        report = quick_export(kernels)
+        assert (report / "main.cpp").read_text().startswith(first)
+        assert words in (report / "README.md").read_text()
+        assert ("calls each kernel" in (report / "README.md").read_text()) is (kernels == [saxpy])

@@ -74,7 +74,7 @@ def test_an_explicit_configuration_is_shown_where_one_is_needed(tmp_path: Path) 
     export(STRANGE, tmp_path / "out", name="out", arch=(), levels=())
     main = (tmp_path / "out" / "main.cpp").read_text()
     assert "m.ruleless({{4}, {256}, 1024}, config_.data(), 1);" in main
-    assert "m.gridless({{4}, interop::from_contract}, y.data());" in main
+    assert "m.gridless({{32}, interop::from_contract}, y.data());" in main
     assert "m.blockless({interop::from_contract, {256}}, y);" in main
     assert "no rule for block, grid and dynamic shared memory" in main
     header = " ".join((tmp_path / "out" / "include" / "out.h").read_text().replace(" * ", " ").split())
