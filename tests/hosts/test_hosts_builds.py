@@ -143,6 +143,31 @@ def test_found_after_installation(own_build: Path, tmp_path: Path) -> None:
         assert run_bare(tmp_path / "by_pkg_config") == "5 1.2.3\n"
 
 
+def package_variables(folder: Path) -> dict[str, str]:
+    text = next(folder.rglob("mix.pc")).read_text()
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line.split(" ")[0])
+
+
+def test_package_file_says_where_folders_are(mix: Path, tmp_path: Path) -> None:
+    prefix, elsewhere = tmp_path / "prefix", tmp_path / "elsewhere" / "lib"
+    for name, options, expected in (
+        (
+            "relative",
+            ["-DCMAKE_INSTALL_LIBDIR=lib/x"],
+            ("${pcfiledir}/../../..", "${prefix}/lib/x", "${prefix}/include"),
+        ),
+        ("absolute", [f"-DCMAKE_INSTALL_LIBDIR={elsewhere}"], (str(prefix), str(elsewhere), "${prefix}/include")),
+        (
+            "include",
+            ["-DCMAKE_INSTALL_LIBDIR=lib", "-DCMAKE_INSTALL_INCLUDEDIR=/opt/i"],
+            ("${pcfiledir}/../..", "${prefix}/lib", "/opt/i"),
+        ),
+    ):
+        configure(mix, tmp_path / name, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DMIX_BUILD_TESTS=OFF", *options)
+        found = package_variables(tmp_path / name)
+        assert (found["prefix"], found["libdir"], found["includedir"]) == expected
+
+
 @pytest.mark.parametrize("way", ["CMAKE_PREFIX_PATH", "mix_DIR", "mix_ROOT", "the folder above", "add_subdirectory"])
 def test_a_project_of_cpp_alone_finds_the_folder(mix: Path, tmp_path: Path, way: str) -> None:
     project, options = (CONSUMER / "CMakeLists.txt").read_text(), [f"-D{way}={mix}"]
