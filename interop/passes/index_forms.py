@@ -8,7 +8,7 @@ from abi import i32, i64, u32, u64
 
 from ..ir import ops
 from ..ir.ops import Function, Operation, Region, Value
-from ..ir.types import WITNESS_RULES, Witness
+from ..ir.types import Witness
 
 _Part = tuple[str, int]
 
@@ -26,25 +26,30 @@ class Forms:
 
     # -- the launch
 
+    def _enforced_rank(self) -> int:
+        """The rank of launches that every launch is checked for, because the kernel writes through a witness."""
+        parameters = {parameter.value for parameter in self._function.parameters}
+        ranks = [3]
+        for op in ops.walk(self._function.body):
+            if isinstance(op, ops.Store) and op.array in parameters and isinstance(op.indices[0].type, Witness):
+                ranks.append(op.indices[0].type.rank)
+        return min(ranks)
+
     def block_axes(self) -> list[int]:
         """The axes in which the block can be larger than 1."""
         block = self._function.block
-        return [axis for axis in range(3) if block is None or block[axis] > 1]
+        return [axis for axis in range(self._enforced_rank()) if block is None or block[axis] > 1]
 
     def grid_may_exceed(self, axis: int) -> bool:
         """Whether the grid can be larger than 1 in `axis`."""
+        if axis >= self._enforced_rank():
+            return False
         return not self.grid or (axis < len(self.grid) and self.grid[axis] != "1")
 
     def launch_rank(self) -> int:
         """The least rank of a witness that is unique in every launch that the kernel allows."""
-        ranks = [3]
-        for op in ops.walk(self._function.body):
-            if isinstance(op, ops.Store) and isinstance(op.indices[0].type, Witness):
-                ranks.append(op.indices[0].type.rank)
-        if self._function.block is not None and self.grid:
-            axes = [axis for axis in range(3) if axis in self.block_axes() or self.grid_may_exceed(axis)]
-            ranks.append(max(axes, default=0) + 1)
-        return min(rank for rank in ranks if rank in WITNESS_RULES)
+        axes = self.block_axes() + [axis for axis in range(3) if self.grid_may_exceed(axis)]
+        return max(axes, default=0) + 1
 
     # -- indices
 

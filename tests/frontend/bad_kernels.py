@@ -467,3 +467,19 @@ def tuple_at_runtime_index(y: io.DisjointSlice[io.f32]):
 
 def io_atomic_add(y: io.DisjointSlice[io.f32]):
     io.atomic_add(y, 0, 1.0)
+
+
+def write_constant_index_guarded(y: io.DisjointSlice[io.f32], z: io.DisjointSlice[io.f32]):
+    i = simt.global_index()
+    if i < len(z):
+        z[i] = 1.0
+    if i == 0:
+        y[0] = 1.0
+
+
+def write_constant_index_shared_witness(y: io.DisjointSlice[io.f32]):
+    s = simt.shared(io.f32, 32)
+    i = simt.global_index()
+    s[i] = 1.0
+    if i == 0:
+        y[0] = 1.0

@@ -77,6 +77,7 @@ def advised_lines(error: CompileError) -> str:
 FOLLOWED = [
     "histogram", "sum_into_one", "sum_of_block", "write_block_index", "write_block_index_2d",
     "write_block_index_guarded", "write_constant_index", "write_constant_index_1d", "write_constant_index_2d",
+    "write_constant_index_guarded", "write_constant_index_shared_witness",
     "write_merged", "write_own_stride_loop", "write_range_loop", "write_reversed", "write_scattered", "write_shifted",
     "write_stride_loop_other_step", "write_stride_loop_own_stop", "write_stride_while_used_after",
     "write_thread_index", "write_wrong_rank",
