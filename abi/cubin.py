@@ -23,7 +23,7 @@ def read_cubin_params(data: bytes) -> dict[str, tuple[Slot, ...] | None] | None:
     that is not known. None in all for an ELF file that is not a cubin's."""
     try:
         return _read(data)
-    except (struct.error, IndexError, ValueError, UnicodeDecodeError):
+    except (struct.error, IndexError, ValueError, OverflowError, UnicodeDecodeError):
         raise ImageError("the cubin is damaged: its sections lie outside the file") from None
 
 

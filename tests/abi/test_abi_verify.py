@@ -214,6 +214,17 @@ def test_a_damaged_cubin_is_an_image_error_or_unknown(cubin: bytes, data: st.Dat
         assert "cubin is damaged" in str(error)
 
 
+@pytest.mark.parametrize("field", [40, 24], ids=["section table", "section"])
+def test_a_cubin_with_an_offset_past_all_memory_is_damaged(cubin: bytes, field: int) -> None:
+    damaged = bytearray(cubin)
+    (table,) = struct.unpack_from("<Q", damaged, 40)
+    entry_size, _, names = struct.unpack_from("<HHH", damaged, 58)
+    position = field if field == 40 else table + names * entry_size + field
+    struct.pack_into("<Q", damaged, position, 2**64 - 1)
+    with pytest.raises(ImageError, match="cubin is damaged"):
+        read_cubin_params(bytes(damaged))
+
+
 def test_what_cannot_be_verified_says_so(cubin: bytes) -> None:
     host = bytearray(cubin)
     struct.pack_into("<H", host, 18, 62)  # an x86-64 object
