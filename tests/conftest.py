@@ -7,16 +7,24 @@ architectures on the spot; PTX that the assembler refuses fails the test that ma
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from support.assemble import assemble_everywhere
+
+# In continuous integration the examples are the same each time, so that a red run is the change's own; elsewhere they are
+# new ones, which is how faults are found.
+hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 
 @functools.cache
