@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from support.assemble import assemble_everywhere
 
-# In continuous integration the examples are the same each time, so that a red run is the change's own; elsewhere they are
-# new ones, which is how faults are found.
+# In continuous integration the examples are the same each time, so that a red run is the change's own; elsewhere they
+# are new ones, which is how faults are found.
 hypothesis.settings.register_profile("ci", derandomize=True, print_blob=True)
 if os.environ.get("CI"):
     hypothesis.settings.load_profile("ci")
