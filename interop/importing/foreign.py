@@ -369,7 +369,7 @@ def _describe(declaration: Declaration, program: abi.Program) -> Kernel:
         requires=requires + _alignments(image, d.params),
         convention=d.convention,
         check_level=CheckLevel.TYPED,
-        source=f"{embedded_path(d.function)}:{d.location.line}",
+        source=f"{image.source}, declared in {embedded_path(d.function)}:{d.location.line}",
         doc=inspect.cleandoc(d.function.__doc__ or ""),
     )
     verify(kernel, program.images[0], readable)
