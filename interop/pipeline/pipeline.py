@@ -186,8 +186,6 @@ class Pipeline:
 
     def profile(self, **inputs: Any) -> tuple[dict[str, Any], list[StepTiming]]:
         """Like :meth:`run`, waiting for the device around each step, with the time that each took."""
-        from ..runtime import device_of
-
         values = self._bind(inputs)
         device = self._device(values)
         timings = []
@@ -198,7 +196,7 @@ class Pipeline:
             device.synchronize()
             seconds = time.perf_counter() - start
             language = step.kernel.program().kernel.language
-            timings.append(StepTiming(step.kernel.name, language, device_of(self._arrays(values)).name, seconds))
+            timings.append(StepTiming(step.kernel.name, language, device.name, seconds))
         return {name: values[name] for name in self._inputs if name in self._written}, timings
 
     # -- internals -----------------------------------------------------------------------------------------------
@@ -321,14 +319,16 @@ class Pipeline:
         return Environment(dict(self._rule_values(values)))
 
     def _rule_values(self, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        from ..runtime.arrays import view
+
         for name, declared in self._inputs.items():
             if name not in values:
                 continue
             if isinstance(declared, ScalarInput):
                 yield name, values[name]
             else:
-                shape = tuple(int(n) for n in values[name].shape)
-                yield name, ArrayValue(0, shape, _contiguous_strides(shape), declared.dtype.size)
+                array = view(values[name], f"pipeline {self.name}: {name}")
+                yield name, ArrayValue(array.address, array.shape, array.strides, array.itemsize)
 
     def _launch(self, step: Step, values: dict[str, Any], stream: object) -> None:
         arguments = [self._value(argument, values) for argument in step.arguments]
@@ -351,10 +351,3 @@ def _what(argument: object) -> str:
     if isinstance(argument, (ScalarInput, Formula, int, float)):
         return "a number"
     return f"{type(argument).__name__}, which no buffer of the pipeline stands for,"
-
-
-def _contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return tuple(strides)

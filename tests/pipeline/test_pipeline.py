@@ -98,6 +98,16 @@ def test_profile_names_each_step_its_language_and_device() -> None:
     assert timings[0].seconds > 0 and timings[0].device
 
 
+def test_formulas_see_the_strides_that_an_array_has() -> None:
+    p = Pipeline("strides")
+    p.buffer("src", io.f32, 2)
+    y = p.buffer("y", io.f32)
+    p.add(with_a_number, y, p.formula("stride(src, 0)"))
+    for array, stride in ((random(4, 6), 6), (random(4, 6).T, 1), (random(4, 6)[:, ::2], 6)):
+        out = p.run(src=array, y=np.full(3, np.nan, np.float32))
+        assert np.array_equal(out["y"], np.full(3, stride, np.float32))
+
+
 def test_broken_contract_stops_the_pipeline_with_the_rules_words() -> None:
     p = Pipeline("broken")
     x, y = p.buffer("x", io.f32), p.buffer("y", io.f32)
