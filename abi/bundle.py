@@ -46,7 +46,7 @@ def write(bundle: Bundle, directory: str | os.PathLike[str]) -> Path:
             path = fresh / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        _swap(fresh, target, scratch / "old")
+        swap_folder(fresh, target, scratch / "old")
     except OSError as error:
         raise BundleError(f"cannot write the bundle {target}: {_reason(error)}") from None
     finally:
@@ -74,7 +74,7 @@ def _check_replaceable(target: Path) -> None:
             )
 
 
-def _swap(fresh: Path, target: Path, old: Path) -> None:
+def swap_folder(fresh: Path, target: Path, old: Path) -> None:
     """Puts `fresh` in the place of `target`; when that fails, what was there stays."""
     had_one = target.is_dir()
     if had_one:

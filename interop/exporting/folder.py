@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import abi
+from abi.bundle import swap_folder
 
 
 @contextmanager
@@ -29,7 +30,7 @@ def atomic_folder(target: Path, is_ours: Callable[[Path], bool]) -> Iterator[Pat
         fresh = scratch / "new"
         fresh.mkdir()
         yield fresh
-        _swap(fresh, target, scratch / "old")
+        swap_folder(fresh, target, scratch / "old")
     except OSError as error:
         raise abi.BundleError(f"cannot write {target}: {error.strerror or error}") from error
     finally:
@@ -56,16 +57,3 @@ def _check_replaceable(target: Path, is_ours: Callable[[Path], bool]) -> None:
         raise abi.BundleError(
             f"cannot export to {target}: the folder holds other files and is no export; choose a new or an empty folder"
         )
-
-
-def _swap(fresh: Path, target: Path, old: Path) -> None:
-    """Puts `fresh` in the place of `target`; when that fails, what was there stays."""
-    had_one = target.is_dir()
-    if had_one:
-        target.rename(old)
-    try:
-        fresh.rename(target)
-    except OSError:
-        if had_one:
-            old.rename(target)
-        raise
