@@ -136,6 +136,8 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: i
     """Looks at everything that the kernel reaches."""
     if module.address_size != 64:
         raise UnsupportedError(f"the PTX has addresses of {module.address_size} bits; the CPU device takes 64")
+    if lanes != 1:
+        raise UnsupportedError(f"the CPU device translates one lane at a time so far, not {lanes}")
     kernel = find_kernel(module, symbol)
     graph = _reachable(module, kernel)
     functions = [module.function(name) if name != symbol else kernel for name in graph]

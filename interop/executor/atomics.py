@@ -61,7 +61,7 @@ def _cmpxchg(t: Translator, llvm: str, pointer: str, old: str, new: str, order: 
     failure = {"release": "monotonic", "acq_rel": "acquire"}.get(order, order)
     pair = t.b.value(f"cmpxchg ptr {pointer}, {llvm} {old}, {llvm} {new} {order} {failure}, align {_size(llvm)}")
     kind = f"{{ {llvm}, i1 }}"
-    return t.b.value(f"extractvalue {kind} {pair}, 0"), t.b.value(f"extractvalue {kind} {pair}, 1")
+    return t.b.extract_value(kind, pair, 0), t.b.extract_value(kind, pair, 1)
 
 
 def _modify(t: Translator, i: Instruction, operation: str, type_: str, pointer: str, order: str, value: str) -> str:

@@ -122,6 +122,18 @@ class Builder:
     def bitcast(self, value: str, from_: str, to: str) -> str:
         return self.cast("bitcast", value, from_, to)
 
+    def negate(self, type_: str, value: str) -> str:
+        """A floating-point value with the other sign."""
+        return self.value(f"fneg {type_} {value}")
+
+    def extract_value(self, type_: str, value: str, index: int) -> str:
+        """One member of a struct that an intrinsic yields."""
+        return self.value(f"extractvalue {type_} {value}, {index}")
+
+    def integer_of(self, pointer: str) -> str:
+        """The address in a pointer, an ``i64``."""
+        return self.value(f"ptrtoint ptr {pointer} to i64")
+
     def resize(self, value: str, from_: str, to: str, signed: bool = False) -> str:
         """An integer of another width: truncated or extended."""
         if from_ == to:

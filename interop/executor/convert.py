@@ -214,7 +214,7 @@ def cvta(t: Translator, i: Instruction, m: Modifiers) -> None:
         raise unsupported(i, "32-bit generic addresses")
     value = t.read(t.operand(1), type_)
     if space.startswith("shared"):
-        base = t.b.value(f"ptrtoint ptr {t.shared} to i64")
+        base = t.b.integer_of(t.shared)
         value = t.b.binary("sub" if inward else "add", "i64", value, base)
     t.write(t.operand(0), type_, value)
 
@@ -241,7 +241,7 @@ def isspacep(t: Translator, i: Instruction, m: Modifiers) -> None:
 
 def _is_shared(t: Translator, address: str) -> str:
     b = t.b
-    offset = b.binary("sub", "i64", address, b.value(f"ptrtoint ptr {t.shared} to i64"))
+    offset = b.binary("sub", "i64", address, b.integer_of(t.shared))
     size = b.resize(t.block_field("i32", int(BlockField.SHARED_BYTES)), "i32", "i64")
     return b.compare("ult", "i64", offset, size)
 

@@ -101,7 +101,7 @@ def _sign(t: Translator, opcode: str, type_: str, value: str, o: Options) -> str
     llvm = vector(type_)
     if o.flush:
         value = t.b.prelude("float", "flush", [("float", value)])
-    return t.b.intrinsic("fabs", llvm, value) if opcode == "abs" else t.b.value(f"fneg {llvm} {value}")
+    return t.b.intrinsic("fabs", llvm, value) if opcode == "abs" else t.b.negate(llvm, value)
 
 
 def _nearest(t: Translator, i: Instruction, llvm: str, values: Sequence[str]) -> str:
@@ -118,7 +118,7 @@ def _directed(t: Translator, i: Instruction, llvm: str, values: Sequence[str], m
     """rz, rm, rp: by the C runtime, which sets the host's rounding mode."""
     operation, values = i.opcode, list(values)
     if operation == "sub":
-        operation, values[1] = "add", t.b.value(f"fneg {llvm} {values[1]}")
+        operation, values[1] = "add", t.b.negate(llvm, values[1])
     elif operation == "rcp":
         operation, values = "div", ["1.0", values[0]]
     elif operation == "mad":

@@ -58,7 +58,7 @@ def _overflowing(t: Translator, operation: str, llvm: str, a: str, b: str) -> tu
     name = f"llvm.u{operation}.with.overflow.{llvm}"
     pair = f"{{ {llvm}, i1 }}"
     both = t.b.call(pair, name, [(llvm, a), (llvm, b)])
-    return t.b.value(f"extractvalue {pair} {both}, 0"), t.b.value(f"extractvalue {pair} {both}, 1")
+    return t.b.extract_value(pair, both, 0), t.b.extract_value(pair, both, 1)
 
 
 def _carry(t: Translator) -> str:

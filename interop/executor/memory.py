@@ -202,7 +202,7 @@ def alloca(t: Translator, i: Instruction, m: Modifiers) -> None:
         raise malformed(i, f"an alignment is a power of two up to {_MAX_ALIGNMENT}")
     size = t.check_stack(i.line, size)
     pointer = t.b.value(f"alloca i8, i64 {size}, align {align}")
-    t.write(t.operand(0), "u64", t.b.value(f"ptrtoint ptr {pointer} to i64"))
+    t.write(t.operand(0), "u64", t.b.integer_of(pointer))
 
 
 @TABLE("stacksave")
@@ -211,7 +211,7 @@ def stacksave(t: Translator, i: Instruction, m: Modifiers) -> None:
     m.type()
     t.b.module.declare("ptr", "llvm.stacksave.p0", [])
     pointer = t.b.value("call ptr @llvm.stacksave.p0()")
-    t.write(t.operand(0), "u64", t.b.value(f"ptrtoint ptr {pointer} to i64"))
+    t.write(t.operand(0), "u64", t.b.integer_of(pointer))
 
 
 @TABLE("stackrestore")

@@ -149,7 +149,7 @@ class Translator:
         return self.storage.module_variable(name)
 
     def _register(self, type_: str) -> Register:
-        llvm = vector(type_, self.plan.lanes)
+        llvm = vector(type_)
         pointer = self.b.alloca(llvm)
         # What is read before it is written is unspecified in PTX, but a branch on it must not be undefined in LLVM.
         self.b.entry.append(f"  store {llvm} zeroinitializer, ptr {pointer}")
@@ -166,7 +166,7 @@ class Translator:
 
     def read(self, operand: ast.Operand, type_: str, loose: bool = False) -> str:
         """The value of an operand as the LLVM type of `type_`. `loose`: a wider register is truncated."""
-        target = vector(type_, self.plan.lanes)
+        target = vector(type_)
         if isinstance(operand, ast.Integer):
             return self._integer(operand.value, type_, target)
         if isinstance(operand, ast.Float):
@@ -212,7 +212,7 @@ class Translator:
             return self.b.bitcast(self.b.resize(value, from_, bits), bits, target)
         binding = self.lookup(name)
         if isinstance(binding, Register):
-            from_ = vector(binding.type, self.plan.lanes)
+            from_ = vector(binding.type)
             return self._fit(self.b.load(from_, binding.pointer), from_, target, name, loose)
         if isinstance(binding, Memory):
             return self.address_of(binding, target)
@@ -237,7 +237,7 @@ class Translator:
             return str(memory.offset)
         if BITS[target] != 64:
             raise unsupported(self.instruction, f"a 32-bit address of a .{memory.space} variable")
-        return self.b.value(f"ptrtoint ptr {memory.pointer} to i64")
+        return self.b.integer_of(memory.pointer)
 
     # ---- writing results ----
 
@@ -250,7 +250,7 @@ class Translator:
         binding = self.lookup(operand.text)
         if not isinstance(binding, Register):
             raise malformed(self.instruction, f"{operand.text} is not a register")
-        from_, target = vector(type_, self.plan.lanes), vector(binding.type, self.plan.lanes)
+        from_, target = vector(type_), vector(binding.type)
         have, want = BITS[from_], BITS[target]
         if have == want:
             value = self.b.bitcast(value, from_, target)

@@ -22,16 +22,14 @@ PACKED = {"f16x2": "f16", "bf16x2": "bf16", "u16x2": "u16", "s16x2": "s16", "f32
 """Types of two elements in one register, and the element."""
 
 
-def vector(type_: str, lanes: int = 1) -> str:
-    """The LLVM type of `lanes` values of a PTX type.
+def vector(type_: str) -> str:
+    """The LLVM type of one lane's value of a PTX type.
 
     >>> vector("u32"), vector("f64"), vector("pred")
     ('i32', 'double', 'i1')
 
-    :raises UnsupportedError: for a type that the executor does not have, and for more than one lane.
+    :raises UnsupportedError: for a type that the executor does not have.
     """
-    if lanes != 1:
-        raise UnsupportedError(f"the CPU device translates one lane at a time so far, not {lanes}")
     try:
         return _SCALAR[type_]
     except KeyError:
