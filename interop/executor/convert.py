@@ -206,15 +206,15 @@ def _cvt_packed(t: Translator, i: Instruction, m: Modifiers, source: str, target
 
 @TABLE("cvta")
 def cvta(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """Between an address of one state space and a generic one. Only shared addresses differ from the host's."""
+    """Between an address of one state space and a generic one. Only those of windows differ from the host's."""
     type_ = m.type()
     inward = m.flag("to")
     space = m.take("global", "shared", "local", "const", "param", "shared::cta", "shared::cluster", "param::entry")
     if type_ != "u64":
         raise unsupported(i, "32-bit generic addresses")
     value = t.read(t.operand(1), type_)
-    if space.startswith("shared"):
-        base = t.b.integer_of(t.shared)
+    if space.startswith("shared") or (space == "local" and t.window):
+        base = t.b.integer_of(t.window.pointer if space == "local" else t.shared)
         value = t.b.binary("sub" if inward else "add", "i64", value, base)
     t.write(t.operand(0), type_, value)
 

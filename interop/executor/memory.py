@@ -58,12 +58,13 @@ def address(t: Translator, operand: ast.Operand, space: str) -> str:
     register = vector(binding.type)
     if register not in ("i32", "i64"):
         raise malformed(t.instruction, f"{base.text} is no address register")
-    if register == "i32" and space != "shared":
+    window = t.shared if space == "shared" else t.window.pointer if space == "local" else ""
+    if register == "i32" and not window:
         raise unsupported(t.instruction, "a 32-bit address")
     value = t.b.resize(t.b.load(register, binding.pointer), register, "i64")
     if offset:
         value = t.b.binary("add", "i64", value, str(offset))
-    return t.b.offset(t.shared if space == "shared" else t.zero, value)
+    return t.b.offset(window or t.zero, value)
 
 
 def _variable(t: Translator, memory: Memory, space: str, offset: int) -> str:

@@ -13,6 +13,7 @@ from . import special
 from .analysis import Plan
 from .builder import Builder
 from .errors import malformed, unsupported
+from .local import LocalWindow
 from .modifiers import Modifiers
 from .records import BlockField, ThreadField, Wait
 from .scopes import Label, Memory, Register, Scope, Targets, labels_of
@@ -45,6 +46,7 @@ class Translator:
         self.instruction = Instruction("ret", (), ())
         self.zero = self._context("zero", "ptr", BlockField.ZERO)
         self.shared = self._context("shared", "ptr", BlockField.SHARED)
+        self.window = LocalWindow(plan, builder)
 
     def _context(self, name: str, type_: str, offset: int) -> str:
         """A value from the block's record, loaded at the function's entry."""
@@ -108,6 +110,8 @@ class Translator:
             return self.storage.shared(variable)
         if variable.space in ("local", "param"):
             self.storage.check_size(variable, variable.space)
+            if self.window and variable.space == "local":
+                return self.window.memory(variable)
             return Memory(variable.space, variable, self.memory(variable.size, variable.alignment))
         raise unsupported(self.instruction, f"a .{variable.space} variable inside a function")
 
@@ -233,7 +237,7 @@ class Translator:
 
     def address_of(self, memory: Memory, target: str) -> str:
         """The address of a variable in its own state space, as an integer."""
-        if memory.space == "shared":
+        if memory.space == "shared" or (memory.space == "local" and self.window):
             return str(memory.offset)
         if BITS[target] != 64:
             raise unsupported(self.instruction, f"a 32-bit address of a .{memory.space} variable")

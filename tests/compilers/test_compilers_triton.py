@@ -244,7 +244,6 @@ def test_dropout(triton: Source) -> None:
     assert 0.5 < np.count_nonzero(out) / n < 0.75
 
 
-@pytest.mark.xfail(strict=True, reason="32-bit addresses of .local variables are not supported")
 def test_maths(triton: Source) -> None:
     n = 500
     src, out = RNG.uniform(-20, 20, n).astype(np.float32), poisoned((10, n))
