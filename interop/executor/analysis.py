@@ -39,6 +39,7 @@ class Plan:
     spins: bool = False
     yields: frozenset[int] = frozenset()  # id() of branches in front of which a waiting thread lets others run
     independent: bool = False
+    own_memory: bool = False  # a computed address may be one of memory that belongs to a thread
 
 
 def instructions(statements: Sequence[ast.Statement]) -> Iterator[Instruction]:
@@ -169,6 +170,14 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: i
         any(yields.values()),
         frozenset(branch for found in yields.values() for branch in found),
         not coroutine and _independent(kernel, bodies[symbol]),
+        any(_has_own_memory(f) for f in functions if f is not None),
+    )
+
+
+def _has_own_memory(function: Function) -> bool:
+    body = function.body or ()
+    return any(v.space in ("local", "param") for v in variables(body)) or any(
+        i.opcode == "alloca" for i in instructions(body)
     )
 
 

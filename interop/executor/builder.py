@@ -134,6 +134,10 @@ class Builder:
         """The address in a pointer, an ``i64``."""
         return self.value(f"ptrtoint ptr {pointer} to i64")
 
+    def pointer_of(self, address: str) -> str:
+        """The pointer to an address, an ``i64``. It may point to anything whose address was taken."""
+        return self.value(f"inttoptr i64 {address} to ptr")
+
     def resize(self, value: str, from_: str, to: str, signed: bool = False) -> str:
         """An integer of another width: truncated or extended."""
         if from_ == to:

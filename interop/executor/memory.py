@@ -64,7 +64,13 @@ def address(t: Translator, operand: ast.Operand, space: str) -> str:
     value = t.b.resize(t.b.load(register, binding.pointer), register, "i64")
     if offset:
         value = t.b.binary("add", "i64", value, str(offset))
-    return t.b.offset(window or t.zero, value)
+    if window:
+        return t.b.offset(window, value)
+    # LLVM reckons that a pointer computed from one which was loaded at the function's entry cannot point to a variable
+    # whose address is taken later.
+    if t.plan.own_memory and space in ("", "local", "param"):
+        return t.b.pointer_of(value)
+    return t.b.offset(t.zero, value)
 
 
 def _variable(t: Translator, memory: Memory, space: str, offset: int) -> str:

@@ -36,3 +36,23 @@ def test_short_addresses_do_not_leave_the_kernel() -> None:
     .entry k() { .local .b32 x; .reg .b32 %r; mov.u32 %r, x; st.local.u32 [%r], 1; call f; ret; }"""
     with pytest.raises(UnsupportedError, match=r"line 5.*mov\.u32 %r, x.*32-bit address of a \.local"):
         run(text, "k", b"")
+
+
+ALIAS = """.visible .entry k(.param .u64 out) {
+.local .align 8 .b8 l[16]; .reg .b32 %t, %r<3>; .reg .b64 %a, %o;
+mov.u32 %t, %tid.x; ld.param.u64 %o, [out]; mad.wide.u32 %o, %t, 8, %o;
+st.local.u32 [l+8], %t; mov.u64 %a, l; MAKE
+st.SPACE.u32 [%a+8], 77; ld.local.u32 %r1, [l+8];            // what is stored through an address is seen by name
+st.local.u32 [l+8], 5; BAR atom.SPACE.add.u32 %r2, [%a+8], %t; ld.local.u32 %r2, [l+8];
+st.global.v2.u32 [%o], {%r1, %r2}; ret; }"""
+
+
+@pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
+@pytest.mark.parametrize("space", [".local", ""])
+def test_computed_addresses_of_local_variables_are_theirs(space: str, barrier: str) -> None:
+    out = np.full((70, 2), 0xA5A5A5A5, np.uint32)
+    text = ALIAS.replace("MAKE", "" if space else "cvta.local.u64 %a, %a;").replace("BAR", barrier)
+    if space:  # atomics take no local memory
+        text = text.replace("atom.SPACE.add.u32 %r2, [%a+8], %t", "add.u32 %r0, %t, 5; st.local.u32 [%a+8], %r0")
+    run(text.replace(".SPACE", space), "k", pointers(out), 1, 70)
+    assert np.array_equal(out, np.stack([np.full(70, 77), np.arange(70) + 5], axis=1))
