@@ -97,14 +97,12 @@ def find_kernel(module: Module, symbol: str) -> Function:
 
 
 def _shapes(statements: Sequence[ast.Statement]) -> Iterator[ast.Prototype | ast.Targets]:
-    """All prototypes and lists of targets for calls in a body."""
+    """All prototypes and lists of targets in a body. Lists of labels among them name no functions."""
     for statement in statements:
-        if isinstance(statement, ast.Prototype):
-            yield statement
-        elif isinstance(statement, ast.Targets) and statement.kind == "calltargets":
-            yield statement
-        elif isinstance(statement, ast.Block):
+        if isinstance(statement, ast.Block):
             yield from _shapes(statement.statements)
+        elif isinstance(statement, (ast.Prototype, ast.Targets)):
+            yield statement
 
 
 def _reachable(module: Module, kernel: Function) -> tuple[dict[str, set[str]], tuple[Function, ...]]:

@@ -167,6 +167,10 @@ class Builder:
         self.entry.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
         return name
 
+    def dynamic_alloca(self, bytes_: str, align: int) -> str:
+        """Memory of the function's frame, as many bytes as an ``i64`` says, from here on."""
+        return self.value(f"alloca i8, i64 {bytes_}, align {align}")
+
     # ---- calls ----
 
     def call(self, result: str, name: str, arguments: Sequence[tuple[str, str]]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from interop.ptx import Function, Instruction, Variable, ast
 
+from . import stack
 from .device_functions import BUILTINS
 from .errors import malformed, unsupported
 from .modifiers import Modifiers
@@ -42,7 +43,9 @@ def _parts(i: Instruction) -> _Call:
     target = i.operands[position] if i.operands else None
     if not isinstance(target, ast.Name) or position > 1:
         raise malformed(i, "a call names a function, or a register with a prototype behind it")
-    groups = [o.items if isinstance(o, ast.Group) else () for o in (*i.operands[:position], *i.operands[position + 1 :])]
+    groups = [
+        o.items if isinstance(o, ast.Group) else () for o in (*i.operands[:position], *i.operands[position + 1 :])
+    ]
     shape = i.operands[-1] if is_indirect(i) else None
     behind = groups[position:] or [()]
     return _Call(
@@ -156,10 +159,13 @@ def _enter(t: Translator, i: Instruction, function: Function, passed: _Passed) -
             pointer = copy
         bound[variable.name] = Memory("param", variable, pointer)
     bound.update({v.name: Memory("param", v, p) for v, p in zip(function.results, passed.results)})
+    top = stack.save(t) if stack.allocates(function) else ""
     behind = t.b.new_label("returned")
     t.body(function, bound, behind)
     t.b.label(behind)
     t.instruction = i
+    if top:
+        stack.restore(t, top)
 
 
 def _memory_of(t: Translator, operand: ast.Operand, variable: Variable) -> str:

@@ -35,7 +35,7 @@ def _argument(t: Translator, operands: Operands, index: int, llvm: str) -> str:
 
 
 def _pointer(t: Translator, operands: Operands, index: int) -> str:
-    return t.b.offset(t.zero, _argument(t, operands, index, "i64"))
+    return t.b.pointer_of(_argument(t, operands, index, "i64"))
 
 
 def _return(t: Translator, results: Operands, llvm: str, value: str) -> None:
@@ -59,9 +59,7 @@ def _assertfail(t: Translator, i: Instruction, results: Operands, arguments: Ope
     """__assertfail(message, file, line, function, size of a character): stops the kernel."""
     message, file = _pointer(t, arguments, 0), _pointer(t, arguments, 1)
     line = _argument(t, arguments, 2, "i32")
-    t.b.helper(
-        "void", "assertfail", [("ptr", "%blk"), *t.thread_ids(), ("ptr", message), ("ptr", file), ("i32", line)]
-    )
+    t.b.helper("void", "assertfail", [("ptr", "%blk"), *t.thread_ids(), ("ptr", message), ("ptr", file), ("i32", line)])
     t.b.terminate("unreachable")
 
 

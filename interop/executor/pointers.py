@@ -23,7 +23,9 @@ def address_of_function(module: Module, name: str, where: str) -> int:
     """
     function = module.function(name)
     if function is not None and function.is_entry:
-        raise UnsupportedError(f"{where}: the address of the kernel {name}; the CPU device does not launch from kernels")
+        raise UnsupportedError(
+            f"{where}: the address of the kernel {name}; the CPU device does not launch from kernels"
+        )
     if function is None or function.parse_body is None:
         raise UnsupportedError(f"{where}: the address of {name}, which the PTX does not define")
     return (module.function_order[name] + 1) * _SPACING
@@ -52,7 +54,9 @@ def address_taken(module: Module, instructions: Iterable[Instruction]) -> tuple[
             if index != skipped:
                 names.update(_names(operand))
     order = module.function_order
-    found = {f.name: f for f in map(module.function, names & order.keys()) if f is not None and f.parse_body is not None}
+    found = {
+        f.name: f for f in map(module.function, names & order.keys()) if f is not None and f.parse_body is not None
+    }
     return tuple(found[name] for name in sorted(found, key=order.__getitem__))
 
 
@@ -78,4 +82,6 @@ def reachable_by(shape: Shape, taken: Iterable[Function]) -> tuple[Function, ...
 
 def _fits(wanted: tuple[Variable, ...], given: tuple[Variable, ...]) -> bool:
     """Whether parameters are passed alike: as many, of the same sizes. An array without a size takes any."""
-    return len(wanted) == len(given) and all(not w.size or not g.size or w.size == g.size for w, g in zip(wanted, given))
+    return len(wanted) == len(given) and all(
+        not w.size or not g.size or w.size == g.size for w, g in zip(wanted, given)
+    )

@@ -275,7 +275,7 @@ class Module:
 
     @cached_property
     def function_order(self) -> dict[str, int]:
-        """The functions of the text that are no kernels, numbered as they first appear; an alias counts as its aliasee."""
+        """The functions that are no kernels, numbered as they first appear; an alias counts as its aliasee."""
         order: dict[str, int] = {}
         for function in self.functions:
             if not function.is_entry:
