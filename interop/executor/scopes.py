@@ -41,14 +41,7 @@ class Targets:
     labels: tuple[str, ...]
 
 
-@dataclass
-class Callees:
-    """What an indirect call passes and gets: a prototype, or a list of functions to choose from."""
-
-    shape: ast.Prototype | ast.Targets
-
-
-Binding = Union[Register, Memory, Label, Targets, Callees]
+Binding = Union[Register, Memory, Label, Targets]
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""Parts of ``benchmarks/cpu_device.py``: rows, peers, measuring."""
