@@ -112,6 +112,14 @@ void INTEROP_SYM(cpu_trap)(interop_cpu_block *block, uint32_t x, uint32_t y, uin
     INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z}, "trap (ptx line %u)", line);
 }
 
+void INTEROP_SYM(cpu_no_function)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, uint32_t line,
+                                  uint64_t address)
+{
+    INTEROP_SYM(cpu_fail)
+    (block, EXECUTION, (uint32_t[]){x, y, z}, "a call of 0x%llx, which is no function of its kind (ptx line %u)",
+     (unsigned long long)address, line);
+}
+
 void INTEROP_SYM(cpu_assertfail)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, const char *message,
                                  const char *file, uint32_t line)
 {

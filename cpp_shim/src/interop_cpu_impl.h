@@ -47,6 +47,8 @@ enum {
 };
 enum { INTEROP_CPU_RED_POPC, INTEROP_CPU_RED_AND, INTEROP_CPU_RED_OR };
 
+typedef struct interop_cpu_segment interop_cpu_segment; /* of a thread's stack */
+
 /* One thread of a block that runs as coroutines. */
 typedef struct interop_cpu_thread {
     uint32_t wait;   /* enum interop_cpu_wait */
@@ -58,7 +60,8 @@ typedef struct interop_cpu_thread {
     uint64_t result; /* what the operation yields */
     uint32_t flag;   /* the predicate that it yields */
     uint32_t tid[3];
-    void *frame; /* the coroutine */
+    void *frame;                /* the coroutine */
+    interop_cpu_segment *stack; /* what it allocated by alloca */
 } interop_cpu_thread;
 
 typedef struct interop_cpu_chunk {
@@ -94,6 +97,8 @@ typedef struct interop_cpu_block {
     uint32_t arrived_expected[INTEROP_CPU_BARRIERS];
     interop_cpu_chunk *chunks, *chunk;
     size_t chunk_used;
+    interop_cpu_segment *spare[32]; /* of stacks, by the power of two of their sizes */
+    size_t stack_bytes;             /* in use by the threads' stacks */
 
     char *print;
     size_t print_used, print_capacity;
@@ -144,6 +149,15 @@ double INTEROP_SYM(cpu_seconds)(void);
     X(void, cpu_assertfail,                                                                                            \
       (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, const char *message, const char *file,           \
        uint32_t line))                                                                                                 \
+    X(void, cpu_no_function,                                                                                           \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, uint64_t address))                \
+    X(uint64_t, cpu_malloc, (uint64_t bytes, uint64_t align))                                                          \
+    X(void, cpu_free,                                                                                                  \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, uint64_t address))                \
+    X(uint64_t, cpu_alloca,                                                                                            \
+      (interop_cpu_block * block, interop_cpu_thread * thread, uint32_t line, uint64_t bytes, uint64_t align))         \
+    X(uint64_t, cpu_stack_save, (const interop_cpu_thread *thread))                                                    \
+    X(void, cpu_stack_restore, (interop_cpu_block * block, interop_cpu_thread * thread, uint64_t top))                 \
     X(int32_t, cpu_vprintf, (interop_cpu_block * block, const char *format, const unsigned char *arguments))           \
     X(void *, cpu_frame, (interop_cpu_block * block, uint64_t bytes))                                                  \
     X(void, cpu_arrive, (interop_cpu_block * block, interop_cpu_thread * thread, uint32_t barrier, uint32_t count))    \

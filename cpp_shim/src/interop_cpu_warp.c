@@ -30,7 +30,8 @@ void *INTEROP_SYM(cpu_frame)(interop_cpu_block *block, uint64_t bytes)
     while (block->chunk == NULL || block->chunk_used + bytes > block->chunk->bytes) {
         interop_cpu_chunk *next = block->chunk != NULL ? block->chunk->next : block->chunks;
         if (next == NULL) {
-            next = new_chunk(bytes * 64 > 65536 ? bytes * 64 : 65536);
+            const size_t frames = bytes > 16384 ? 1 : 64; /* threads have one size of frame, and are many */
+            next = new_chunk(bytes * frames > 65536 ? bytes * frames : 65536);
             if (next == NULL)
                 INTEROP_SYM(cpu_fail)(block, OUT_OF_MEMORY, NULL, "no memory for the threads of a block");
             if (block->chunk != NULL)
@@ -492,6 +493,8 @@ static void start_threads(interop_cpu_block *block)
     }
     block->thread_count = count;
     block->chunk = NULL;
+    memset(block->spare, 0, sizeof block->spare);
+    block->stack_bytes = 0;
     memset(block->threads, 0, padded * sizeof *block->threads);
     memset(block->live, 0, sizeof block->live);
     memset(block->arrived, 0, sizeof block->arrived);

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from abi import SymbolNotFound, UnsupportedError
 from interop.ptx import Function, Instruction, Module, Variable, ast
 
+from .pointers import address_taken, call_target, is_indirect, reachable_by
 from .spin import yielding_branches
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Plan:
     lanes: int = 1
     exact_block: tuple[int, int, int] | None = None
     reachable: tuple[Function, ...] = ()
+    taken: tuple[Function, ...] = ()  # functions that indirect calls may reach
     inlined: frozenset[str] = frozenset()  # functions that are written into their callers, because they may suspend
     recursive: frozenset[str] = frozenset()  # functions that may come to call themselves
     coroutine: bool = False
@@ -67,10 +69,8 @@ def variables(statements: Sequence[ast.Statement]) -> Iterator[Variable]:
 
 def callee(instruction: Instruction) -> str | None:
     """The function that a ``call`` names; None for an indirect call."""
-    for operand in instruction.operands:
-        if isinstance(operand, ast.Name):
-            return None if operand.text.startswith("%") else operand.text
-    return None
+    target = instruction.operands[call_target(instruction)] if instruction.operands else None
+    return target.text if isinstance(target, ast.Name) and not is_indirect(instruction) else None
 
 
 def names_in(operand: ast.Operand) -> Iterator[str]:
@@ -96,23 +96,37 @@ def find_kernel(module: Module, symbol: str) -> Function:
     return kernel
 
 
-def _reachable(module: Module, kernel: Function) -> dict[str, set[str]]:
-    """The call graph from the kernel on: function name to the defined functions that it calls."""
+def _shapes(statements: Sequence[ast.Statement]) -> Iterator[ast.Prototype | ast.Targets]:
+    """All prototypes and lists of targets in a body. Lists of labels among them name no functions."""
+    for statement in statements:
+        if isinstance(statement, ast.Block):
+            yield from _shapes(statement.statements)
+        elif isinstance(statement, (ast.Prototype, ast.Targets)):
+            yield statement
+
+
+def _reachable(module: Module, kernel: Function) -> tuple[dict[str, set[str]], tuple[Function, ...]]:
+    """The call graph from the kernel on: function name to the defined functions that it calls; and the functions whose
+    addresses may be called, where there are indirect calls."""
     graph: dict[str, set[str]] = {}
+    taken: tuple[Function, ...] | None = None
     pending = [kernel]
     while pending:
         function = pending.pop()
         if function.name in graph:
             continue
         called = graph[function.name] = set()
-        for instruction in instructions(function.body or ()):
-            if instruction.opcode != "call":
-                continue
-            target = module.function(callee(instruction) or "")
+        calls = [i for i in instructions(function.body or ()) if i.opcode == "call"]
+        targets = [module.function(callee(i) or "") for i in calls]
+        if any(is_indirect(i) for i in calls):
+            if taken is None:  # any kernel of the text may have put an address where this one reads it
+                taken = address_taken(module, (i for f in module.functions for i in instructions(f.body or ())))
+            targets += [f for shape in _shapes(function.body or ()) for f in reachable_by(shape, taken)]
+        for target in targets:
             if target is not None and target.parse_body is not None:
                 called.add(target.name)
                 pending.append(target)
-    return graph
+    return graph, taken or ()
 
 
 def _called(graph: dict[str, set[str]], name: str) -> set[str]:
@@ -140,7 +154,7 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: i
     if lanes != 1:
         raise UnsupportedError(f"the CPU device translates one lane at a time so far, not {lanes}")
     kernel = find_kernel(module, symbol)
-    graph = _reachable(module, kernel)
+    graph, taken = _reachable(module, kernel)
     functions = [module.function(name) if name != symbol else kernel for name in graph]
     bodies = {f.name: list(instructions(f.body or ())) for f in functions if f is not None}
     yields = {name: yielding_branches(f.body or ()) for name, f in ((f.name, f) for f in functions if f is not None)}
@@ -164,6 +178,7 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: i
         lanes,
         (*block, *(1,) * (3 - len(block)))[:3] if block else None,  # type: ignore[arg-type]
         tuple(f for f in functions if f is not None),
+        taken,
         frozenset(waiting - {symbol}),
         frozenset(name for name in graph if name in _called(graph, name)),
         coroutine,

@@ -103,6 +103,11 @@ class Builder:
         weights = ", !prof !4" if unlikely else ""
         self.terminate(f"br i1 {condition}, label %{then}, label %{otherwise}{weights}")
 
+    def switch(self, type_: str, value: str, otherwise: str, cases: Sequence[tuple[int, str]]) -> None:
+        """Ends the block with a jump by value: `cases` are (value, label)."""
+        listed = " ".join(f"{type_} {number}, label %{label}" for number, label in cases)
+        self.terminate(f"switch {type_} {value}, label %{otherwise} [{listed}]")
+
     # ---- instructions ----
 
     def binary(self, operation: str, type_: str, a: str, b: str) -> str:
@@ -162,6 +167,10 @@ class Builder:
         self.entry.append(f"  {name} = alloca {type_}" + (f", align {align}" if align else ""))
         return name
 
+    def dynamic_alloca(self, bytes_: str, align: int) -> str:
+        """Memory of the function's frame, as many bytes as an ``i64`` says, from here on."""
+        return self.value(f"alloca i8, i64 {bytes_}, align {align}")
+
     # ---- calls ----
 
     def call(self, result: str, name: str, arguments: Sequence[tuple[str, str]]) -> str:
@@ -172,6 +181,10 @@ class Builder:
             self.line(text)
             return ""
         return self.value(text)
+
+    def call_local(self, name: str, arguments: Sequence[tuple[str, str]]) -> None:
+        """Calls a function without a result that this module defines."""
+        self.line(f'call void @"{name}"({", ".join(f"{t} {v}" for t, v in arguments)})')
 
     def intrinsic(self, name: str, type_: str, *values: str, extra: Sequence[tuple[str, str]] = ()) -> str:
         """An LLVM intrinsic of one type: ``intrinsic("fma", "float", a, b, c)``."""

@@ -1,24 +1,26 @@
-"""Calls: functions of the PTX, and the few that every CUDA device provides.
+"""Calls: direct and indirect ones of functions of the PTX.
 
 A function that cannot suspend becomes an LLVM function; its parameters and results are passed as pointers to the memory
-that the PTX declares for the call, which LLVM turns into values. One that may suspend is written into its caller.
+that the PTX declares for the call, which LLVM turns into values. One that may suspend is written into its caller. An
+indirect call becomes a switch over the functions that it may reach, each called in either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from abi import UnsupportedError
 from interop.ptx import Function, Instruction, Variable, ast
 
-from .analysis import callee
+from . import stack
+from .device_functions import BUILTINS
 from .errors import malformed, unsupported
 from .modifiers import Modifiers
-from .scopes import Memory
+from .pointers import address_of_function, call_target, is_indirect, reachable_by
+from .scopes import Callees, Memory
 from .table import Table
-from .types import BITS, vector
+from .types import vector
 
 if TYPE_CHECKING:
     from .translator import Translator
@@ -28,142 +30,158 @@ TABLE = Table()
 
 @dataclass(frozen=True)
 class _Call:
-    """The three parts of a call."""
+    """The parts of a call; ``shape`` names the prototype or the list of targets of an indirect one."""
 
-    name: str
+    target: str
     results: tuple[ast.Operand, ...]
     arguments: tuple[ast.Operand, ...]
+    shape: str = ""
 
 
 def _parts(i: Instruction) -> _Call:
-    name = callee(i)
-    if name is None:
-        raise unsupported(i, "an indirect call")
-    position = next(k for k, o in enumerate(i.operands) if isinstance(o, ast.Name))
-    before = i.operands[0] if position == 1 else None
-    behind = i.operands[position + 1] if len(i.operands) > position + 1 else None
-    if isinstance(behind, ast.Name):
-        raise unsupported(i, "an indirect call")
+    position = call_target(i)
+    target = i.operands[position] if i.operands else None
+    if not isinstance(target, ast.Name) or position > 1:
+        raise malformed(i, "a call names a function, or a register with a prototype behind it")
+    groups = [
+        o.items if isinstance(o, ast.Group) else () for o in (*i.operands[:position], *i.operands[position + 1 :])
+    ]
+    shape = i.operands[-1] if is_indirect(i) else None
+    behind = groups[position:] or [()]
     return _Call(
-        name,
-        before.items if isinstance(before, ast.Group) else (),
-        behind.items if isinstance(behind, ast.Group) else (),
+        target.text, groups[0] if position else (), behind[0], shape.text if isinstance(shape, ast.Name) else ""
     )
 
 
 @TABLE("call")
 def call(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """A direct call."""
+    """Calls of functions by name or by address, and of what every CUDA device provides."""
     m.flag("uni")
     parts = _parts(i)
-    function = t.plan.module.function(parts.name)
-    if function is not None and function.parse_body is not None:
+    function = t.plan.module.function(parts.target)
+    if parts.shape:
+        _call_indirect(t, i, parts)
+    elif function is not None and function.parse_body is not None:
         _call_function(t, i, parts, function)
-    elif parts.name in _BUILTINS:
-        _BUILTINS[parts.name](t, i, parts)
+    elif parts.target in BUILTINS:
+        BUILTINS[parts.target](t, i, parts.results, parts.arguments)
     else:
-        raise UnsupportedError(
-            str(unsupported(i, f"the PTX does not define {parts.name}, and the CPU device does not provide it"))
-        )
+        raise unsupported(i, f"the PTX does not define {parts.target}, and the CPU device does not provide it")
 
 
 def _call_function(t: Translator, i: Instruction, parts: _Call, function: Function) -> None:
     if function.is_entry:
         raise unsupported(i, f"{function.name} is a kernel, and a kernel is launched, not called")
-    if len(parts.arguments) != len(function.params) or len(parts.results) != len(function.results):
-        raise malformed(i, f"{function.name} takes {len(function.params)} and returns {len(function.results)} values")
+    passed = _pass(t, i, parts, function.params, function.results, function.name)
+    _enter(t, i, function, passed)
+    _fetch(t, passed)
+
+
+def _call_indirect(t: Translator, i: Instruction, parts: _Call) -> None:
+    """A switch over the functions that the address may be one of; anything else stops the kernel."""
+    binding = t.lookup(parts.shape)
+    if not isinstance(binding, Callees):
+        raise malformed(i, f"{parts.shape} is neither a prototype nor a list of functions")
+    shape = binding.shape
+    functions = reachable_by(shape, t.plan.taken)
+    if isinstance(shape, ast.Prototype):
+        passed = _pass(t, i, parts, shape.params, shape.results, shape.name)
+    else:
+        first = t.plan.module.function(shape.labels[0]) if shape.labels else None
+        if first is None:
+            raise malformed(i, f"{shape.name} lists no function of this module")
+        passed = _pass(t, i, parts, first.params, first.results, first.name)
+    b = t.b
+    address = t.read(ast.Name(parts.target), "u64")
+    values = [address_of_function(t.plan.module, f.name, "") for f in functions]
+    labels = [b.new_label("callee") for _ in functions]
+    nowhere, behind = b.new_label("nowhere"), b.new_label("called")
+    b.switch("i64", address, nowhere, list(zip(values, labels)))
+    for function, label in zip(functions, labels):
+        b.label(label)
+        _enter(t, i, function, passed)
+        b.branch(behind)
+    b.label(nowhere)
+    b.helper("void", "no_function", [("ptr", "%blk"), *t.thread_ids(), ("i32", str(i.line)), ("i64", address)])
+    b.terminate("unreachable")
+    b.label(behind)
+    _fetch(t, passed)
+
+
+@dataclass
+class _Passed:
+    """Memory of arguments and results, and the results that go on into registers."""
+
+    arguments: list[str]
+    results: list[str]
+    later: list[tuple[ast.Operand, Variable, str]]
+
+
+def _pass(
+    t: Translator, i: Instruction, parts: _Call, params: Sequence[Variable], results: Sequence[Variable], name: str
+) -> _Passed:
+    """Puts the arguments where the callee finds them."""
+    if len(parts.arguments) != len(params) or len(parts.results) != len(results):
+        raise malformed(i, f"{name} takes {len(params)} and returns {len(results)} values")
+    passed = _Passed([_place(t, o, v) for v, o in zip(params, parts.arguments)], [], [])
+    for variable, operand in zip(results, parts.results):
+        pointer = _memory_of(t, operand, variable)
+        if not pointer:
+            pointer = t.memory(variable.size, variable.alignment)
+            passed.later.append((operand, variable, pointer))
+        passed.results.append(pointer)
+    return passed
+
+
+def _fetch(t: Translator, passed: _Passed) -> None:
+    for operand, variable, pointer in passed.later:
+        t.write(operand, variable.type, t.b.load(vector(variable.type), pointer))
+
+
+def _enter(t: Translator, i: Instruction, function: Function, passed: _Passed) -> None:
+    """The call itself, or the callee's body in its place."""
+    if function.name not in t.plan.inlined:
+        pointers = [("ptr", p) for p in (*passed.arguments, *passed.results)]
+        t.b.call_local(f"func.{t.plan.function.name}.{function.name}", [("ptr", "%blk"), *t.thread_ids(), *pointers])
+        return
+    frame = t.frame
+    while frame.caller is not None:
+        if frame.function is function:
+            raise unsupported(i, f"{function.name} calls itself and has barriers or warp operations")
+        frame = frame.caller
     bound: dict[str, Memory] = {}
-    for variable, operand in zip(function.params, parts.arguments):
-        pointer = _place(t, operand, variable)
-        if function.name in t.plan.inlined and variable.space == "reg":
+    for variable, pointer in zip(function.params, passed.arguments):
+        if variable.space == "reg":
             # The callee may write its parameter, which is a register of its own.
             copy = t.memory(variable.size, variable.alignment)
             llvm = vector(variable.type)
             t.b.store(llvm, t.b.load(llvm, pointer), copy)
             pointer = copy
         bound[variable.name] = Memory("param", variable, pointer)
-    later: list[tuple[ast.Operand, Variable, str]] = []
-    for variable, operand in zip(function.results, parts.results):
-        pointer = _memory_of(t, operand)
-        if not pointer:
-            pointer = t.memory(variable.size, variable.alignment)
-            later.append((operand, variable, pointer))
-        bound[variable.name] = Memory("param", variable, pointer)
-    if function.name in t.plan.inlined:
-        _write_in(t, i, function, bound)
-    else:
-        arguments = [("ptr", "%blk"), *t.thread_ids(), *(("ptr", memory.pointer) for memory in bound.values())]
-        name = f"func.{t.plan.function.name}.{function.name}"
-        t.b.line(f'call void @"{name}"({", ".join(f"{a} {b}" for a, b in arguments)})')
-    for operand, variable, pointer in later:
-        t.write(operand, variable.type, t.b.load(vector(variable.type), pointer))
-
-
-def _write_in(t: Translator, i: Instruction, function: Function, bound: dict[str, Memory]) -> None:
-    """The callee's body in place of the call."""
-    frame, depth = t.frame, 0
-    while frame.caller is not None:
-        if frame.function is function:
-            raise unsupported(i, f"{function.name} calls itself and has barriers or warp operations")
-        frame, depth = frame.caller, depth + 1
+    bound.update({v.name: Memory("param", v, p) for v, p in zip(function.results, passed.results)})
+    top = stack.save(t) if stack.allocates(function) else ""
     behind = t.b.new_label("returned")
     t.body(function, bound, behind)
     t.b.label(behind)
     t.instruction = i
+    if top:
+        stack.restore(t, top)
 
 
-def _memory_of(t: Translator, operand: ast.Operand) -> str:
+def _memory_of(t: Translator, operand: ast.Operand, variable: Variable) -> str:
     """The memory of a ``.param`` variable that is passed as it is; empty for anything else."""
     binding = t.lookup(operand.text) if isinstance(operand, ast.Name) else None
-    return binding.pointer if isinstance(binding, Memory) and binding.space in ("param", "local") else ""
+    if not isinstance(binding, Memory) or binding.space not in ("param", "local"):
+        return ""
+    if 0 < binding.variable.size < variable.size:
+        raise malformed(t.instruction, f"{binding.variable.name} is smaller than {variable.name}, which it stands for")
+    return binding.pointer
 
 
 def _place(t: Translator, operand: ast.Operand, variable: Variable) -> str:
     """Memory that holds an argument."""
-    pointer = _memory_of(t, operand)
+    pointer = _memory_of(t, operand, variable)
     if not pointer:
         pointer = t.memory(variable.size, variable.alignment)
         t.b.store(vector(variable.type), t.read(operand, variable.type), pointer)
     return pointer
-
-
-# ---- functions of the device ----
-
-
-def _argument(t: Translator, operand: ast.Operand, llvm: str) -> str:
-    """The value of an argument, from its memory or register."""
-    pointer = _memory_of(t, operand)
-    return t.b.load(llvm, pointer) if pointer else t.read(operand, f"b{BITS[llvm]}")
-
-
-def _pointer(t: Translator, operand: ast.Operand) -> str:
-    return t.b.offset(t.zero, _argument(t, operand, "i64"))
-
-
-def _return(t: Translator, operand: ast.Operand, llvm: str, value: str) -> None:
-    pointer = _memory_of(t, operand)
-    if pointer:
-        t.b.store(llvm, value, pointer)
-    else:
-        t.write(operand, f"b{BITS[llvm]}", value)
-
-
-def _vprintf(t: Translator, i: Instruction, parts: _Call) -> None:
-    format_, arguments = (_pointer(t, o) for o in parts.arguments)
-    count = t.b.helper("i32", "vprintf", [("ptr", "%blk"), ("ptr", format_), ("ptr", arguments)])
-    if parts.results:
-        _return(t, parts.results[0], "i32", count)
-
-
-def _assertfail(t: Translator, i: Instruction, parts: _Call) -> None:
-    message, file = _pointer(t, parts.arguments[0]), _pointer(t, parts.arguments[1])
-    line = _argument(t, parts.arguments[2], "i32")
-    arguments = [("ptr", "%blk"), *t.thread_ids(), ("ptr", message), ("ptr", file), ("i32", line)]
-    t.b.helper("void", "assertfail", arguments)
-    t.b.terminate("unreachable")
-
-
-_BUILTINS: dict[str, Callable[[Translator, Instruction, _Call], None]] = {
-    "vprintf": _vprintf,
-    "__assertfail": _assertfail,
-}

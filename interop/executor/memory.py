@@ -192,38 +192,3 @@ def copy(t: Translator, i: Instruction, m: Modifiers) -> None:
     b.call("void", "llvm.memset.p0.i64", arguments)
     length = b.resize(used, "i32", "i64")
     b.call("void", "llvm.memcpy.p0.p0.i64", [("ptr", target), ("ptr", source), ("i64", length), ("i1", "false")])
-
-
-_MAX_ALIGNMENT = 4096
-
-
-@TABLE("alloca")
-def alloca(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """Memory of a size known at run time; not where the thread may be suspended."""
-    type_ = m.type()
-    if t.coroutine:
-        raise unsupported(i, "in a kernel with barriers or warp operations")
-    size = t.b.resize(t.read(t.operand(1), type_), vector(type_), "i64")
-    align = t.operand(2).value if len(i.operands) > 2 and isinstance(t.operand(2), ast.Integer) else 8  # type: ignore[union-attr]
-    if align & (align - 1) or not 1 <= align <= _MAX_ALIGNMENT:
-        raise malformed(i, f"an alignment is a power of two up to {_MAX_ALIGNMENT}")
-    size = t.check_stack(i.line, size)
-    pointer = t.b.value(f"alloca i8, i64 {size}, align {align}")
-    t.write(t.operand(0), "u64", t.b.integer_of(pointer))
-
-
-@TABLE("stacksave")
-def stacksave(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """The stack as it is now."""
-    m.type()
-    t.b.module.declare("ptr", "llvm.stacksave.p0", [])
-    pointer = t.b.value("call ptr @llvm.stacksave.p0()")
-    t.write(t.operand(0), "u64", t.b.integer_of(pointer))
-
-
-@TABLE("stackrestore")
-def stackrestore(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """Back to what ``stacksave`` saw."""
-    m.type()
-    pointer = t.b.value(f"inttoptr i64 {t.read(t.operand(0), 'u64')} to ptr")
-    t.b.call("void", "llvm.stackrestore.p0", [("ptr", pointer)])

@@ -41,7 +41,14 @@ class Targets:
     labels: tuple[str, ...]
 
 
-Binding = Union[Register, Memory, Label, Targets]
+@dataclass
+class Callees:
+    """What an indirect call passes and gets: a prototype, or a list of functions to choose from."""
+
+    shape: ast.Prototype | ast.Targets
+
+
+Binding = Union[Register, Memory, Label, Targets, Callees]
 
 
 @dataclass

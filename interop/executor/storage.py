@@ -11,6 +11,7 @@ from interop.ptx import Module, Variable, ast
 
 from .analysis import Plan, instructions, names_in, variables
 from .builder import ModuleText
+from .pointers import address_of_function
 from .scopes import Memory
 
 _MAX_SIZE = {"shared": 1 << 24, "local": 1 << 19, "param": 1 << 16, "global": 1 << 31, "const": 1 << 24}
@@ -94,6 +95,12 @@ class Storage:
             raise UnsupportedError(f"the address of {name}, which is no variable in global memory, as an initial value")
         return f'@"{self._external or "ptx."}{name}"'
 
+    def _address_of(self, name: str, where: str) -> str | int:
+        """What an initial value refers to: the symbol of a variable, or the address of a function."""
+        if name not in self._variables and self._module.function(name) is not None:
+            return address_of_function(self._module, name, where)
+        return self._symbol(name)
+
     def _use(self, name: str) -> None:
         """Adds the variable, and those whose addresses it holds, to the LLVM module."""
         pending = [name]
@@ -109,7 +116,7 @@ class Storage:
                 continue
             values = variable.initializer or ()
             pending += [n for v in values for n in names_in(v) if n in self._variables]
-            self._text.globals[name] = define(variable, self._symbol(name), self._symbol, "internal")
+            self._text.globals[name] = define(variable, self._symbol(name), self._address_of, "internal")
 
     def define_all(self) -> list[str]:
         """Defines every ``.global`` and ``.const`` variable of the module as external symbols; their PTX names."""
@@ -121,11 +128,11 @@ class Storage:
                 continue
             self.check_size(variable, variable.space)
             names.append(variable.name)
-            self._text.globals[variable.name] = define(variable, self._symbol(variable.name), self._symbol, "")
+            self._text.globals[variable.name] = define(variable, self._symbol(variable.name), self._address_of, "")
         return names
 
 
-def define(variable: Variable, symbol: str, symbol_of: Callable[[str], str], linkage: str) -> str:
+def define(variable: Variable, symbol: str, address_of: Callable[[str, str], str | int], linkage: str) -> str:
     """The definition of a variable as an LLVM global: a packed struct of byte runs and addresses."""
     fields: list[tuple[str, str]] = []
     pending = bytearray()
@@ -136,25 +143,34 @@ def define(variable: Variable, symbol: str, symbol_of: Callable[[str], str], lin
             fields.append((f"[{len(pending)} x i8]", f'c"{text}"'))
             pending.clear()
 
-    written = 0
+    written = index = 0
     size = ast.TYPE_BITS[variable.type] // 8
-    for value in variable.initializer or ():
+    values = variable.initializer or ()
+    while index < len(values):
+        value = values[index]
         if isinstance(value, (ast.Integer, ast.Float)):
             pending += _literal(variable, value, size)
+            count = 1
         else:
-            flush()
-            fields.append(("i64", _address(variable, value, size, symbol_of)))
-        written += size
+            count = 8 // size if isinstance(value, ast.Masked) and size < 8 else 1
+            address = _address(variable, _whole(variable, values[index : index + count], size), address_of)
+            if isinstance(address, int):
+                pending += address.to_bytes(8, "little")
+            else:
+                flush()
+                fields.append(("i64", address))
+        written += size * count
+        index += count
     if written > max(variable.size, size):
         raise ImageError(f"ptx line {variable.line}: {variable.name} has more initial values than elements")
     flush()
     if variable.size > written:
         fields.append((f"[{variable.size - written} x i8]", "zeroinitializer"))
     types = ", ".join(type_ for type_, _ in fields)
-    values = ", ".join(f"{type_} {value}" for type_, value in fields)
+    listed = ", ".join(f"{type_} {value}" for type_, value in fields)
     kind = "constant" if variable.space == "const" else "global"
     linkage = f"{linkage} " if linkage else ""
-    return f"{symbol} = {linkage}{kind} <{{ {types} }}> <{{ {values} }}>, align {max(variable.alignment, 1)}"
+    return f"{symbol} = {linkage}{kind} <{{ {types} }}> <{{ {listed} }}>, align {max(variable.alignment, 1)}"
 
 
 def _literal(variable: Variable, value: ast.Integer | ast.Float, size: int) -> bytes:
@@ -171,11 +187,26 @@ def _literal(variable: Variable, value: ast.Integer | ast.Float, size: int) -> b
     return (value.bits & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
 
 
-def _address(variable: Variable, value: ast.Operand, size: int, symbol_of: Callable[[str], str]) -> str:
-    """An initial value that is an address; a masked one is a single byte of it."""
+def _whole(variable: Variable, values: tuple[ast.Operand, ...], size: int) -> ast.Operand:
+    """The address that consecutive elements hold together, as compilers write it into packed structures:
+    ``0xFF(x), 0xFF00(x)`` … ``0xFF00000000000000(x)`` (PTX ISA, "Initializers")."""
     where = f"ptx line {variable.line}: {variable.name}"
-    if isinstance(value, ast.Masked) or size != 8:
-        raise UnsupportedError(f"{where} holds parts of an address, which the CPU device does not support")
+    first = values[0]
+    if not isinstance(first, ast.Masked):
+        if size != 8:
+            raise UnsupportedError(f"{where} holds addresses in {8 * size} bits, which the CPU device does not support")
+        return first
+    masks = [((1 << 8 * size) - 1) << 8 * size * k for k in range(8 // size)]
+    if [v.mask if isinstance(v, ast.Masked) and v.base == first.base else 0 for v in values] != masks:
+        raise UnsupportedError(
+            f"{where} holds parts of an address; the CPU device takes them only where all bytes of it follow in order"
+        )
+    return first.base
+
+
+def _address(variable: Variable, value: ast.Operand, address_of: Callable[[str, str], str | int]) -> str | int:
+    """An initial value that is an address: a constant of LLVM IR, or a number."""
+    where = f"ptx line {variable.line}: {variable.name}"
     offset = 0
     while isinstance(value, (ast.Offset, ast.Generic)):
         if isinstance(value, ast.Offset):
@@ -183,4 +214,7 @@ def _address(variable: Variable, value: ast.Operand, size: int, symbol_of: Calla
         value = value.base
     if not isinstance(value, ast.Name):
         raise ImageError(f"{where} has an initial value that is not a constant")
-    return f"i64 ptrtoint (ptr getelementptr (i8, ptr {symbol_of(value.text)}, i64 {offset}) to i64)"[4:]
+    base = address_of(value.text, where)
+    if isinstance(base, int):
+        return (base + offset) & (1 << 64) - 1
+    return f"ptrtoint (ptr getelementptr (i8, ptr {base}, i64 {offset}) to i64)"

@@ -37,10 +37,10 @@ class Table(dict[str, "Handler"]):
 
 def instruction_table() -> Table:
     """All families together."""
-    from . import atomics, bits, calls, compare, control, convert, floats, integer, memory, packed, warp
+    from . import atomics, bits, calls, compare, control, convert, floats, integer, memory, packed, stack, warp
 
     table = Table()
-    for family in (atomics, bits, calls, compare, control, convert, floats, integer, memory, packed, warp):
+    for family in (atomics, bits, calls, compare, control, convert, floats, integer, memory, packed, stack, warp):
         for opcode, handler in family.TABLE.items():
             assert opcode not in table, f"two families translate {opcode}"
             table[opcode] = handler

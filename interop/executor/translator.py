@@ -12,11 +12,12 @@ from interop.ptx import Function, Instruction, ast
 from . import special
 from .analysis import Plan
 from .builder import Builder
-from .errors import malformed, unsupported
+from .errors import malformed, place, unsupported
 from .local import LocalWindow
 from .modifiers import Modifiers
+from .pointers import address_of_function
 from .records import BlockField, ThreadField, Wait
-from .scopes import Label, Memory, Register, Scope, Targets, labels_of
+from .scopes import Binding, Callees, Label, Memory, Register, Scope, Targets, labels_of
 from .storage import Storage
 from .types import BITS, FLOATS, is_signed, vector
 
@@ -104,6 +105,8 @@ class Translator:
                 self.frame.scopes.pop()
             elif isinstance(statement, ast.Targets) and statement.kind == "branchtargets":
                 scope.names[statement.name] = Targets(statement.labels)
+            elif isinstance(statement, (ast.Targets, ast.Prototype)):
+                scope.names[statement.name] = Callees(statement)
 
     def _variable(self, variable: ast.Variable) -> Memory:
         if variable.space == "shared":
@@ -140,7 +143,7 @@ class Translator:
 
     # ---- names ----
 
-    def lookup(self, name: str) -> Register | Memory | Label | Targets | None:
+    def lookup(self, name: str) -> Binding | None:
         """What `name` means here, innermost scope first; then what the module declares."""
         for scope in reversed(self.frame.scopes):
             binding = scope.names.get(name)
@@ -221,7 +224,8 @@ class Translator:
         if isinstance(binding, Memory):
             return self.address_of(binding, target)
         if self.plan.module.function(name) is not None:
-            raise unsupported(self.instruction, "the address of a function")
+            where = place(self.instruction.line)
+            return self._integer(address_of_function(self.plan.module, name, where), f"b{BITS[target]}", target)
         raise malformed(self.instruction, f"{name} is not declared")
 
     def _fit(self, value: str, from_: str, target: str, name: str, loose: bool) -> str:

@@ -208,14 +208,24 @@ class Pragma:
 
 @dataclass(frozen=True)
 class Targets:
-    """``name: .branchtargets L1, L2;``, ``.calltargets``, or ``.callprototype`` (then without labels)."""
+    """``name: .branchtargets L1, L2;`` or ``.calltargets f, g;``"""
 
     kind: str
     name: str
     labels: tuple[str, ...] = ()
 
 
-Statement = Union[Instruction, Label, Registers, Variable, Block, Pragma, Targets]
+@dataclass(frozen=True)
+class Prototype:
+    """``name: .callprototype (.param .b32 _) _ (.param .b64 _) .noreturn;``: what an indirect call passes and gets."""
+
+    name: str
+    params: tuple[Variable, ...] = ()
+    results: tuple[Variable, ...] = ()
+    directives: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+Statement = Union[Instruction, Label, Registers, Variable, Block, Pragma, Targets, Prototype]
 """One statement of a body."""
 
 
@@ -252,6 +262,7 @@ class Module:
     functions: tuple[Function, ...]
     variables: tuple[Variable, ...]
     files: tuple[tuple[int, str], ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()  # `.alias f, g;`: the declared f is another name of the defined g
 
     @cached_property
     def entries(self) -> dict[str, Function]:
@@ -259,8 +270,18 @@ class Module:
         return {f.name: f for f in self.functions if f.is_entry}
 
     def function(self, name: str) -> Function | None:
-        """The definition of `name`, else its declaration, else None."""
+        """The definition of `name` or of what it is an alias of, else its declaration, else None."""
         return self._by_name.get(name)
+
+    @cached_property
+    def function_order(self) -> dict[str, int]:
+        """The functions that are no kernels, numbered as they first appear; an alias counts as its aliasee."""
+        order: dict[str, int] = {}
+        for function in self.functions:
+            if not function.is_entry:
+                order.setdefault(function.name, len(order))
+        order.update({alias: order[aliasee] for alias, aliasee in self.aliases if aliasee in order})
+        return order
 
     @cached_property
     def _by_name(self) -> dict[str, Function]:
@@ -268,6 +289,10 @@ class Module:
         for function in self.functions:
             if function.name not in found or function.parse_body is not None:
                 found[function.name] = function
+        for alias, aliasee in self.aliases:  # of an alias none can be made, so that one step is enough
+            function_ = found.get(aliasee)
+            if function_ is not None and function_.parse_body is not None:
+                found[alias] = function_
         return found
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from . import ast
-from .declarations import SPACES, parse_registers, parse_variables
+from .declarations import SPACES, parse_directives, parse_parameters, parse_registers, parse_variables
 from .lexer import Lexer
 from .operands import parse_integer, parse_operands
 
 _MAX_SCOPES = 256
-_TARGETS = {".branchtargets", ".calltargets", ".callprototype"}
+_TARGETS = {".branchtargets", ".calltargets"}
 
 
 class BodyParser:
@@ -66,6 +66,14 @@ class BodyParser:
 
     def _label(self, name: str, line: int) -> None:
         lexer = self._lexer
+        if lexer.accept(".callprototype"):
+            results = parse_parameters(lexer)
+            lexer.expect("_")
+            params = parse_parameters(lexer)
+            directives = parse_directives(lexer)
+            lexer.expect(";")
+            self._stack[-1].append(ast.Prototype(name, params, results, directives))
+            return
         if lexer.token.text not in _TARGETS:
             self._stack[-1].append(ast.Label(name, line))
             return
@@ -76,7 +84,7 @@ class BodyParser:
             if token.kind == "word":
                 labels.append(token.text)
         lexer.expect(";")
-        self._stack[-1].append(ast.Targets(kind, name, tuple(labels) if kind != "callprototype" else ()))
+        self._stack[-1].append(ast.Targets(kind, name, tuple(labels)))
 
     def _instruction(self, name: str, guard: ast.Guard | None, line: int) -> ast.Instruction:
         opcode, *modifiers = name.split(".")

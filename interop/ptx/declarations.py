@@ -132,3 +132,36 @@ def parse_parameters(lexer: Lexer) -> tuple[ast.Variable, ...]:
             break
     lexer.expect(")")
     return tuple(found)
+
+
+# Directives of a function, with the number of integers that may follow.
+_FUNCTION_DIRECTIVES = {
+    ".maxntid": 3, ".reqntid": 3, ".minnctapersm": 1, ".maxnctapersm": 1, ".maxnreg": 1, ".noreturn": 0,
+    ".explicitcluster": 0, ".reqnctapercluster": 3, ".maxclusterrank": 1, ".blocksareclusters": 0, ".unique": 0,
+    ".abi_preserve": 1, ".abi_preserve_control": 1,
+}  # fmt: skip
+
+
+def parse_directives(lexer: Lexer) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """What stands between a function's parameters and its body: ``.noreturn .maxntid 128, 1, 1``."""
+    found: list[tuple[str, tuple[int, ...]]] = []
+    while True:
+        text = lexer.token.text
+        if text == ".pragma":
+            while lexer.token.kind not in (";", "end"):
+                lexer.next()
+            lexer.expect(";")
+        elif text in _FUNCTION_DIRECTIVES:
+            lexer.next()
+            found.append((text[1:], _integers(lexer, _FUNCTION_DIRECTIVES[text])))
+        else:
+            return tuple(found)
+
+
+def _integers(lexer: Lexer, most: int) -> tuple[int, ...]:
+    values: list[int] = []
+    while len(values) < most and lexer.token.kind == "integer":
+        values.append(parse_integer(lexer))
+        if not lexer.accept(","):
+            break
+    return tuple(values)

@@ -6,18 +6,12 @@ from collections.abc import Callable
 
 from . import ast
 from .body import BodyParser
-from .declarations import SPACES, parse_parameters, parse_variables
+from .declarations import SPACES, parse_directives, parse_parameters, parse_variables
 from .errors import PtxSyntaxError
 from .lexer import Lexer
 from .operands import parse_integer
 
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
-# Directives between a function's parameters and its body, with the number of integers that may follow.
-_FUNCTION_DIRECTIVES = {
-    ".maxntid": 3, ".reqntid": 3, ".minnctapersm": 1, ".maxnctapersm": 1, ".maxnreg": 1, ".noreturn": 0,
-    ".explicitcluster": 0, ".reqnctapercluster": 3, ".maxclusterrank": 1, ".blocksareclusters": 0, ".unique": 0,
-    ".abi_preserve": 1, ".abi_preserve_control": 1,
-}  # fmt: skip
 
 
 def parse(text: str) -> ast.Module:
@@ -45,6 +39,7 @@ class _ModuleParser:
         self._defined: set[str] = set()
         self._variables: list[ast.Variable] = []
         self._files: list[tuple[int, str]] = []
+        self._aliases: list[tuple[str, str]] = []
 
     def parse(self) -> ast.Module:
         lexer = self._lexer
@@ -62,6 +57,7 @@ class _ModuleParser:
             tuple(self._functions),
             tuple(self._variables),
             tuple(self._files),
+            tuple(self._aliases),
         )
 
     def _item(self) -> None:
@@ -82,7 +78,9 @@ class _ModuleParser:
             lexer.next()
             lexer.next()
             lexer.skip_braces()
-        elif text in (".pragma", ".alias"):
+        elif text == ".alias":
+            self._read_alias()
+        elif text == ".pragma":
             while lexer.token.kind not in (";", "end"):
                 lexer.next()
             lexer.expect(";")
@@ -113,6 +111,14 @@ class _ModuleParser:
         while self._lexer.accept(","):
             parse_integer(self._lexer)
 
+    def _read_alias(self) -> None:
+        lexer = self._lexer
+        lexer.next()
+        alias = lexer.expect_kind("word", "a function's name").text
+        lexer.expect(",")
+        self._aliases.append((alias, lexer.expect_kind("word", "a function's name").text))
+        lexer.expect(";")
+
     def _declaration(self) -> None:
         lexer = self._lexer
         linkage = ""
@@ -139,38 +145,18 @@ class _ModuleParser:
         position = lexer.token.position
         name = lexer.expect_kind("word", "a function's name").text
         params = parse_parameters(lexer)
-        directives: list[tuple[str, tuple[int, ...]]] = []
+        directives = parse_directives(lexer)
         body: Callable[[], tuple[ast.Statement, ...]] | None = None
-        while True:
-            text = lexer.token.text
-            if text in _FUNCTION_DIRECTIVES:
-                lexer.next()
-                directives.append((text[1:], self._integers(_FUNCTION_DIRECTIVES[text])))
-            elif text == ".pragma":
-                while lexer.token.kind not in (";", "end"):
-                    lexer.next()
-                lexer.expect(";")
-            elif lexer.token.kind == "{":
-                if name in self._defined:
-                    raise lexer.error(f"{name} is defined a second time", position)
-                self._defined.add(name)
-                body = _lazy_body(self._text, *lexer.skip_braces())
-                break
-            elif lexer.accept(";"):
-                break
-            else:
-                raise lexer.error(f"expected a body or ';', found {lexer.found()}")
+        if lexer.token.kind == "{":
+            if name in self._defined:
+                raise lexer.error(f"{name} is defined a second time", position)
+            self._defined.add(name)
+            body = _lazy_body(self._text, *lexer.skip_braces())
+        elif not lexer.accept(";"):
+            raise lexer.error(f"expected a body or ';', found {lexer.found()}")
         if is_entry and body is None and linkage != "extern":
             raise lexer.error(f"the kernel {name} has no body")
-        return ast.Function(name, is_entry, params, results, linkage, tuple(directives), line, body)
-
-    def _integers(self, most: int) -> tuple[int, ...]:
-        values: list[int] = []
-        while len(values) < most and self._lexer.token.kind == "integer":
-            values.append(parse_integer(self._lexer))
-            if not self._lexer.accept(","):
-                break
-        return tuple(values)
+        return ast.Function(name, is_entry, params, results, linkage, directives, line, body)
 
 
 def _lazy_body(text: str, start: int, end: int) -> Callable[[], tuple[ast.Statement, ...]]:

@@ -20,6 +20,7 @@ def print_module(module: ast.Module) -> str:
     lines += [print_function(f) for f in module.functions if f.body is None]
     lines += [print_variable(v) + ";" for v in module.variables]
     lines += [print_function(f) for f in module.functions if f.body is not None]
+    lines += [f".alias {alias}, {aliasee};" for alias, aliasee in module.aliases]
     return "\n".join(lines) + "\n"
 
 
@@ -30,11 +31,14 @@ def print_function(function: ast.Function) -> str:
     if function.results:
         head += f"({', '.join(map(print_variable, function.results))}) "
     head += f"{function.name}({', '.join(map(print_variable, function.params))})"
-    for name, arguments in function.directives:
-        head += f" .{name} {', '.join(map(str, arguments))}".rstrip()
+    head += _directives(function.directives)
     if function.body is None:
         return head + ";"
     return "\n".join([head, "{", *_statements(function.body, "\t"), "}"])
+
+
+def _directives(directives: Iterable[tuple[str, tuple[int, ...]]]) -> str:
+    return "".join(f" .{name} {', '.join(map(str, arguments))}".rstrip() for name, arguments in directives)
 
 
 def print_variable(variable: ast.Variable) -> str:
@@ -69,7 +73,9 @@ def _statements(statements: Iterable[ast.Statement], indent: str) -> Iterator[st
             yield indent + print_statement(statement)
 
 
-def print_statement(statement: ast.Instruction | ast.Registers | ast.Variable | ast.Pragma | ast.Targets) -> str:
+def print_statement(
+    statement: ast.Instruction | ast.Registers | ast.Variable | ast.Pragma | ast.Targets | ast.Prototype,
+) -> str:
     """One statement that fits a line.
 
     >>> print_statement(ast.Instruction("add", ("s32",), (ast.Name("%r1"), ast.Name("%r2"), ast.Integer(4))))
@@ -88,6 +94,10 @@ def print_statement(statement: ast.Instruction | ast.Registers | ast.Variable | 
         return print_variable(statement) + ";"
     if isinstance(statement, ast.Pragma):
         return f'.pragma "{statement.text}";'
+    if isinstance(statement, ast.Prototype):
+        results = f"({', '.join(map(print_variable, statement.results))}) " if statement.results else ""
+        params = ", ".join(map(print_variable, statement.params))
+        return f"{statement.name}: .callprototype {results}_ ({params}){_directives(statement.directives)};"
     return f"{statement.name}: .{statement.kind} {', '.join(statement.labels)}".rstrip() + ";"
 
 

@@ -210,7 +210,8 @@ def cuda(source: str, *options: str, arch: str = "compute_80") -> str:
         error, program = nvrtc.nvrtcCreateProgram(source.encode(), b"test.cu", 0, [], [])
     except RuntimeError as problem:
         pytest.skip(f"NVRTC is not installed: {problem}")
-    flags = [f"--gpu-architecture={arch}", *options] + ([f"-I{include}"] if include else [])
+    flags = [f"--gpu-architecture={arch}", *options]
+    flags += [f"-I{folder}" for folder in (include, include / "cccl") if folder.exists()] if include else []
     (error,) = nvrtc.nvrtcCompileProgram(program, len(flags), [f.encode() for f in flags])
     if error != 0:
         _, size = nvrtc.nvrtcGetProgramLogSize(program)

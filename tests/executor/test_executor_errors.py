@@ -78,8 +78,7 @@ def test_the_first_error_stops_the_launch() -> None:
         ("barrier.cluster.arrive;", "clusters"),
         ("mov.u32 %r0, %pm0;", "the special register %pm0"),
         ("call mystery, ();", "does not define mystery"),
-        ("{ .param .b64 a; .param .b64 b; call (b), malloc, (a); }", "does not define malloc"),
-        ("call (%r0), %rd1, (%r1), proto;", "an indirect call"),
+        ("{ .param .b64 a; .param .b64 b; call (b), cudaMallocX, (a); }", "does not define cudaMallocX"),
         ("atom.global.add.v2.f32 {%f0, %f1}, [%rd0], {%f2, %f3};", "atom.global.add.v2.f32"),
         ("cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group"),
         ("mbarrier.init.shared.b64 [%r0], 1;", "mbarrier.init"),
@@ -109,6 +108,7 @@ def test_what_is_not_supported_is_named_with_its_line(instruction: str, named: s
         ("ld.global.v2.u32 {%r0, %r1, %r2}, [%rd0];", "2 elements are expected"),
         ("ld.global.u32 %r0, [%f0+4+];", "expected an integer"),
         ("mov.b64 %rd0, {%r0, %r1, %r2};", "do not make up 64 bits"),
+        ("call (%r0), %rd1, (%r1), proto;", "proto is neither a prototype nor a list of functions"),
     ],
 )  # fmt: skip
 def test_malformed_instructions_are_refused(instruction: str, words: str) -> None:
