@@ -25,6 +25,8 @@ _Static_assert(offsetof(interop_cpu_block, nctaid) == 40, "block layout");
 _Static_assert(offsetof(interop_cpu_block, shared_bytes) == 52, "block layout");
 _Static_assert(offsetof(interop_cpu_block, dynamic_bytes) == 56, "block layout");
 _Static_assert(offsetof(interop_cpu_block, worker) == 60, "block layout");
+_Static_assert(offsetof(interop_cpu_block, sites) == 72, "block layout");
+_Static_assert(offsetof(interop_cpu_block, stop) == 80, "block layout");
 _Static_assert(offsetof(interop_cpu_thread, value) == 16, "thread layout");
 _Static_assert(offsetof(interop_cpu_thread, b) == 24, "thread layout");
 _Static_assert(offsetof(interop_cpu_thread, c) == 28, "thread layout");
@@ -103,13 +105,15 @@ void INTEROP_SYM(cpu_fail)(interop_cpu_block *block, int32_t status, const uint3
     if (block->job->error.status == 0)
         block->job->error = error;
     pthread_mutex_unlock(&pool.lock);
-    atomic_store(&block->job->stop, 1);
+    INTEROP_SYM(cpu_stop)(block->job, INTEROP_CPU_STOP_FAILED);
     longjmp(block->leave, 1);
 }
 
 void INTEROP_SYM(cpu_trap)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, uint32_t line)
 {
-    INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z}, "trap (ptx line %u)", line);
+    char place[INTEROP_CPU_PLACE];
+    INTEROP_SYM(cpu_fail)
+    (block, EXECUTION, (uint32_t[]){x, y, z}, "trap (%s)", INTEROP_SYM(cpu_place)(block, line, place, sizeof place));
 }
 
 void INTEROP_SYM(cpu_no_function)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, uint32_t line,
@@ -150,11 +154,13 @@ uint64_t INTEROP_SYM(cpu_check_stack)(interop_cpu_block *block, uint32_t x, uint
     const uintptr_t here = (uintptr_t)&probe, end = stack_end();
     if (here >= end && here - end >= bytes)
         return bytes;
+    char place[INTEROP_CPU_PLACE];
+    INTEROP_SYM(cpu_place)(block, line, place, sizeof place);
     if (bytes > 0)
-        INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z},
-                              "the stack has no room for %llu bytes (ptx line %u)", (unsigned long long)bytes, line);
-    INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z},
-                          "a function calls itself until the stack is full (ptx line %u)", line);
+        INTEROP_SYM(cpu_fail)(block, EXECUTION, (uint32_t[]){x, y, z}, "the stack has no room for %llu bytes (%s)",
+                              (unsigned long long)bytes, place);
+    INTEROP_SYM(cpu_fail)
+    (block, EXECUTION, (uint32_t[]){x, y, z}, "a function calls itself until the stack is full (%s)", place);
 }
 
 /* ---- a worker's memory ---- */
@@ -185,6 +191,7 @@ static void free_block(interop_cpu_block *block)
         block->chunks = next;
     }
     free(block->threads);
+    free(block->sites);
     free(block->shared);
     free(block->print);
     free(block);
@@ -212,6 +219,21 @@ static bool reserve_shared(interop_cpu_block *block, size_t bytes)
             return false;
         memset(block->shared, 0, bytes);
     }
+    return true;
+}
+
+/* Empty caches for the kernel's memory accesses. */
+static bool reserve_sites(interop_cpu_block *block, size_t count)
+{
+    if (count > block->site_capacity) {
+        free(block->sites);
+        block->sites = malloc(count * sizeof *block->sites);
+        block->site_capacity = block->sites != NULL ? count : 0;
+        if (block->sites == NULL)
+            return false;
+    }
+    if (count > 0)
+        memset(block->sites, 0, count * sizeof *block->sites);
     return true;
 }
 
@@ -250,13 +272,16 @@ static void run_chunks(interop_cpu_block *block, bool first)
         want_helpers(job);
         waiting = false;
     }
-    while (!atomic_load_explicit(&job->stop, memory_order_relaxed)) {
+    while (!INTEROP_SYM(cpu_must_stop)(block)) {
         const uint64_t begin = atomic_fetch_add(&job->next, job->chunk);
         if (begin >= job->total)
             break;
         const uint64_t end = begin + job->chunk < job->total ? begin + job->chunk : job->total;
-        for (uint64_t index = begin; index < end && !atomic_load_explicit(&job->stop, memory_order_relaxed); index++)
+        uint64_t index = begin;
+        for (; index < end && !INTEROP_SYM(cpu_must_stop)(block); index++)
             run_block(block, index);
+        if (index < end)
+            atomic_store(&job->cut, 1);
         if (waiting && INTEROP_SYM(cpu_seconds)() - start > 10e-6) {
             want_helpers(job);
             waiting = false;
@@ -271,6 +296,8 @@ static void run_guarded(interop_cpu_block *block, bool first)
         if (!reserve_shared(block, block->shared_bytes))
             INTEROP_SYM(cpu_fail)(block, OUT_OF_MEMORY, NULL, "no memory for %u bytes of shared memory",
                                   block->shared_bytes);
+        if (!reserve_sites(block, ((const interop_cpu_program *)block->job->kernel->extra)->sites))
+            INTEROP_SYM(cpu_fail)(block, OUT_OF_MEMORY, NULL, "no memory for a worker");
         run_chunks(block, first);
     } else if (block->print_used) {
         INTEROP_SYM(cpu_flush_print)(block); /* what the kernel printed before it stopped often says why */
@@ -287,15 +314,16 @@ static void take_part(interop_cpu_job *job, uint32_t worker, bool first)
             job->error.status = OUT_OF_MEMORY;
             snprintf(job->error.message, sizeof job->error.message, "no memory for a worker");
             pthread_mutex_unlock(&pool.lock);
-            atomic_store(&job->stop, 1);
+            INTEROP_SYM(cpu_stop)(job, INTEROP_CPU_STOP_FAILED);
         }
         return;
     }
     /* The calling thread may flush denormals or round otherwise; kernels must not see that. */
     fegetenv(&environment);
     fesetenv(FE_DFL_ENV);
-    block->stack = (const char *)&environment + sizeof environment;
+    block->stack = __builtin_frame_address(0);
     block->job = job;
+    block->stop = first ? &job->attention : &job->stop;
     block->worker = worker;
     block->params = job->params;
     memcpy(block->ntid, job->block, sizeof block->ntid);
@@ -378,8 +406,21 @@ static void wait_for_helpers(interop_cpu_job *job)
             *at = job->next_job;
             break;
         }
-    while (job->helpers)
-        pthread_cond_wait(&pool.idle, &pool.lock);
+    while (job->helpers) {
+        if (job->poll == NULL) {
+            pthread_cond_wait(&pool.idle, &pool.lock);
+            continue;
+        }
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 20000000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&pool.idle, &pool.lock, &until);
+        pthread_mutex_unlock(&pool.lock);
+        INTEROP_SYM(cpu_look)(job);
+        pthread_mutex_lock(&pool.lock);
+    }
     pthread_mutex_unlock(&pool.lock);
 }
 
@@ -461,16 +502,110 @@ static int32_t check(const interop_cpu_kernel *kernel, size_t param_bytes, const
     return 0;
 }
 
+/* What the options say, for the job. */
+static int32_t apply_options(interop_cpu_job *job, const interop_cpu_options *options, interop_cpu_error *error)
+{
+    const char *text = getenv("INTEROP_CPU_BUDGET_SECONDS");
+    if (options != NULL) {
+        if (options->size < sizeof *options || options->flags != 0)
+            return refuse(error, INTERNAL, "the options of a launch are of another version (%u bytes, flags %u)",
+                          options->size, options->flags);
+        job->budget = options->budget_seconds;
+        job->interrupt = options->interrupt;
+        job->poll = options->poll;
+        job->user = options->user;
+        job->ranges = options->ranges;
+        job->range_count = options->ranges != NULL ? options->range_count : 0;
+    }
+    if (job->budget == 0 && text != NULL && *text != '\0') {
+        char *end;
+        job->budget = strtod(text, &end);
+        if (*end != '\0' || !(job->budget >= 0))
+            return refuse(error, ARGUMENT_RANGE, "INTEROP_CPU_BUDGET_SECONDS is a number of seconds, not '%s'", text);
+    }
+    if (!(job->budget >= 0))
+        return refuse(error, ARGUMENT_RANGE, "a time budget of %g s is not possible", job->budget);
+    return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const uint64_t left = ((const interop_cpu_range *)a)->address, right = ((const interop_cpu_range *)b)->address;
+    return left < right ? -1 : left > right;
+}
+
+/* Runs the job, which is complete. */
+static int32_t run_job(interop_cpu_job *job, interop_cpu_error *error)
+{
+    const bool watched = job->budget > 0 || job->interrupt != NULL || job->poll != NULL;
+    if (watched && !INTEROP_SYM(cpu_watch)(job) && job->budget > 0)
+        return refuse(error, OUT_OF_MEMORY, "no thread can be started that watches the time budget");
+    take_part(job, 0, true);
+    wait_for_helpers(job);
+    if (watched)
+        INTEROP_SYM(cpu_unwatch)(job);
+    if (job->error.status == 0 && (atomic_load(&job->cut) != 0 || atomic_load(&job->next) < job->total)) {
+        job->error.status = EXECUTION;
+        INTEROP_SYM(cpu_stop_reason)(job, job->error.message, sizeof job->error.message);
+    }
+    if (error != NULL)
+        *error = job->error;
+    return job->error.status;
+}
+
+/* Gives the job aligned parameters and sorted ranges, copied where the caller's are not. */
+static int32_t run_prepared(interop_cpu_job *job, interop_cpu_error *error)
+{
+    enum { FEW = 16 };
+    interop_cpu_range few[FEW], *ranges = few;
+    const size_t range_bytes = job->range_count * sizeof *ranges, param_bytes = job->kernel->param_bytes;
+    void *params = NULL;
+    int32_t status;
+    if (job->range_count > FEW)
+        ranges = malloc(range_bytes);
+    /* Emitted code relies on the buffer's alignment. */
+    if ((uintptr_t)job->params % 8 != 0 && param_bytes != 0)
+        params = malloc(param_bytes);
+    if (ranges == NULL || (params == NULL && (uintptr_t)job->params % 8 != 0 && param_bytes != 0)) {
+        status = refuse(error, OUT_OF_MEMORY, "no memory for the launch");
+    } else {
+        if (range_bytes > 0) {
+            memcpy(ranges, job->ranges, range_bytes);
+            qsort(ranges, job->range_count, sizeof *ranges, by_address);
+        }
+        if (job->ranges != NULL)
+            job->ranges = ranges;
+        if (params != NULL)
+            job->params = memcpy(params, job->params, param_bytes);
+        status = run_job(job, error);
+    }
+    if (ranges != few)
+        free(ranges);
+    free(params);
+    return status;
+}
+
 int32_t INTEROP_SYM(cpu_launch)(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
                                 const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
                                 uint32_t threads, interop_cpu_error *error)
 {
+    return INTEROP_SYM(cpu_launch_with)(kernel, params, param_bytes, grid, block, dynamic_shared_bytes, threads, NULL,
+                                        error);
+}
+
+int32_t INTEROP_SYM(cpu_launch_with)(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
+                                     const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
+                                     uint32_t threads, const interop_cpu_options *options, interop_cpu_error *error)
+{
     if (error != NULL)
         memset(error, 0, sizeof *error);
-    const int32_t status = check(kernel, param_bytes, grid, block, dynamic_shared_bytes, error);
+    int32_t status = check(kernel, param_bytes, grid, block, dynamic_shared_bytes, error);
     if (status != 0)
         return status;
     interop_cpu_job job = {.kernel = kernel, .params = params, .dynamic_bytes = dynamic_shared_bytes};
+    status = apply_options(&job, options, error);
+    if (status != 0)
+        return status;
     memcpy(job.grid, grid, sizeof job.grid);
     memcpy(job.block, block, sizeof job.block);
     job.total = (uint64_t)grid[0] * grid[1] * grid[2];
@@ -489,19 +624,5 @@ int32_t INTEROP_SYM(cpu_launch)(const interop_cpu_kernel *kernel, const void *pa
         job.chunk = 64;
     if (job.chunk == 0)
         job.chunk = 1;
-    /* Emitted code relies on the buffer's alignment. */
-    void *copy = NULL;
-    if ((uintptr_t)params % 8 != 0 && kernel->param_bytes != 0) {
-        copy = malloc(kernel->param_bytes);
-        if (copy == NULL)
-            return refuse(error, OUT_OF_MEMORY, "no memory for %u bytes of parameters", kernel->param_bytes);
-        memcpy(copy, params, kernel->param_bytes);
-        job.params = copy;
-    }
-    take_part(&job, 0, true);
-    wait_for_helpers(&job);
-    free(copy);
-    if (error != NULL)
-        *error = job.error;
-    return job.error.status;
+    return run_prepared(&job, error);
 }

@@ -12,6 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+#include <atomic>
+typedef std::atomic<int> interop_cpu_flag;
+#else
+#include <stdatomic.h>
+typedef atomic_int interop_cpu_flag;
+#endif
+
 #ifndef INTEROP_PREFIX
 #define INTEROP_PREFIX interop_
 #endif
@@ -23,7 +31,7 @@
 extern "C" {
 #endif
 
-#define INTEROP_CPU_ABI 1u
+#define INTEROP_CPU_ABI 2u
 
 /* Status numbers are those of the shared table (interop_status); only these two come from here besides 0. */
 
@@ -54,6 +62,40 @@ typedef struct interop_cpu_kernel {
 int32_t INTEROP_SYM(cpu_launch)(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
                                 const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
                                 uint32_t threads, interop_cpu_error *error);
+
+enum { INTEROP_CPU_WRITABLE = 1 }; /* flags of a range */
+
+/* Memory that a launch may touch. */
+typedef struct interop_cpu_range {
+    uint64_t address, bytes;
+    const char *name; /* what messages call it: the parameter's name; NULL: "a buffer" */
+    uint32_t flags;
+    uint32_t reserved;
+} interop_cpu_range;
+
+/* What a launch may be given besides. Zero everywhere is what interop_cpu_launch() does. */
+typedef struct interop_cpu_options {
+    uint32_t size;  /* sizeof(interop_cpu_options): a later version may know more fields */
+    uint32_t flags; /* 0 */
+    /* Seconds after which the launch ends with an error. 0: the environment's INTEROP_CPU_BUDGET_SECONDS, else none. */
+    double budget_seconds;
+    /* Where another thread, or a signal handler, puts a number that is not zero, the launch ends with an error within
+     * some hundredths of a second. May be NULL. */
+    const interop_cpu_flag *interrupt;
+    /* The global memory that the kernel may touch, besides its own: variables of its module, shared, local and
+     * parameter memory. NULL: any, nothing is known. Kernels that were translated without checks do not look. */
+    const interop_cpu_range *ranges;
+    size_t range_count;
+    /* Called by the launching thread about twenty times a second while the kernel runs, never in launches that are
+     * shorter than that. What it returns ends the launch with an error where it is not zero. May be NULL. */
+    int32_t (*poll)(void *user);
+    void *user;
+} interop_cpu_options;
+
+/* interop_cpu_launch() with options; NULL: none. A launch that is ended early has run some blocks and not others. */
+int32_t INTEROP_SYM(cpu_launch_with)(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
+                                     const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
+                                     uint32_t threads, const interop_cpu_options *options, interop_cpu_error *error);
 
 /* What kernels print: `text` is not terminated. One call at a time; a block's text comes whole, in order per thread. */
 typedef void (*interop_cpu_print_hook)(void *user, const char *text, size_t bytes);

@@ -72,7 +72,13 @@ typedef struct interop_cpu_chunk {
 
 struct interop_cpu_job;
 
-/* The block that a worker runs, and the worker's own memory. Emitted code knows the fields down to `params`. */
+/* What one memory access of the kernel may touch without asking: addresses in [base, base + count). Filled by
+ * cpu_bounds(), separately for each worker; a count of zero lets nothing through. */
+typedef struct interop_cpu_site {
+    uint64_t base, count;
+} interop_cpu_site;
+
+/* The block that a worker runs, and the worker's own memory. Emitted code knows the fields down to `stop`. */
 typedef struct interop_cpu_block {
     const void *zero; /* always NULL: emitted code makes its pointers from this and an integer */
     unsigned char *shared;
@@ -83,9 +89,12 @@ typedef struct interop_cpu_block {
     uint32_t dynamic_bytes;
     uint32_t worker;
     const void *params;
+    interop_cpu_site *sites;
+    const atomic_int *stop; /* not zero: emitted code calls cpu_poll() */
 
     struct interop_cpu_job *job;
     struct interop_cpu_block *next_free;
+    size_t site_capacity;
     const char *stack; /* somewhere in the worker's frame: locals of a plain kernel lie below */
     jmp_buf leave;
     size_t shared_capacity;
@@ -104,10 +113,29 @@ typedef struct interop_cpu_block {
     size_t print_used, print_capacity;
 } interop_cpu_block;
 
+/* From this line of the PTX on, the code comes from `line` of files[file]. */
+typedef struct interop_cpu_line {
+    uint32_t ptx, file, line;
+} interop_cpu_line;
+
+/* A variable of the module that the kernel may reach. */
+typedef struct interop_cpu_variable {
+    const void *address;
+    uint64_t bytes;
+    const char *name;
+    uint32_t flags; /* INTEROP_CPU_WRITABLE */
+    uint32_t reserved;
+} interop_cpu_variable;
+
 /* What `extra` of a kernel points to. */
 typedef struct interop_cpu_program {
     uint32_t coroutine; /* entry is a ramp, not a loop over the block */
     uint32_t spins;     /* threads may wait for other threads through memory */
+    uint32_t sites;     /* memory accesses that are checked */
+    uint32_t line_count, file_count, variable_count;
+    const interop_cpu_line *lines; /* by ascending `ptx` */
+    const char *const *files;
+    const interop_cpu_variable *variables;
 } interop_cpu_program;
 
 typedef void (*interop_cpu_loop)(interop_cpu_block *block, const void *params);
@@ -123,13 +151,36 @@ typedef struct interop_cpu_job {
     uint64_t total, chunk;
     atomic_uint_fast64_t next;
     atomic_uint_fast64_t progress; /* grows whenever a block that had spun goes on */
-    atomic_int stop;
+    /* Bits of enum interop_cpu_stop. `attention` is what the launching thread looks at, `stop` what the others do. */
+    atomic_int stop, attention;
+    atomic_int cut; /* blocks that a worker had taken were not run */
     atomic_uint spinning, active;
+    const interop_cpu_range *ranges; /* by ascending address; NULL: unknown */
+    size_t range_count;
+    double budget;
+    const interop_cpu_flag *interrupt;
+    int32_t (*poll)(void *user);
+    void *user;
     /* Guarded by the pool's lock. */
     interop_cpu_error error;
     uint32_t wanted, helpers, workers;
     struct interop_cpu_job *next_job;
+    /* Guarded by the watch's lock. */
+    double deadline, polled;
+    struct interop_cpu_job *next_watched;
 } interop_cpu_job;
+
+/* Why workers stop, or look up. */
+enum interop_cpu_stop {
+    INTEROP_CPU_STOP_FAILED = 1,
+    INTEROP_CPU_STOP_BUDGET = 2,
+    INTEROP_CPU_STOP_INTERRUPT = 4,
+    INTEROP_CPU_LOOK = 8 /* the launching thread only: time to call `poll` */
+};
+
+/* What an access does, for cpu_bounds(); a state space may be added. */
+enum { INTEROP_CPU_READ = 0, INTEROP_CPU_WRITE = 1, INTEROP_CPU_UPDATE = 2 };
+enum { INTEROP_CPU_SHARED = 16, INTEROP_CPU_LOCAL = 32 };
 
 #define INTEROP_CPU_NORETURN _Noreturn
 
@@ -141,9 +192,34 @@ void INTEROP_SYM(cpu_flush_print)(interop_cpu_block *block);
 void INTEROP_SYM(cpu_emit_print)(const char *text, size_t bytes);
 double INTEROP_SYM(cpu_seconds)(void);
 
+/* Sets bits for all workers of a launch. */
+void INTEROP_SYM(cpu_stop)(interop_cpu_job *job, int bits);
+/* Begins and ends the watch over a launch's time and its wish to be polled; false: there is nobody to watch. */
+bool INTEROP_SYM(cpu_watch)(interop_cpu_job *job);
+void INTEROP_SYM(cpu_unwatch)(interop_cpu_job *job);
+/* What the launching thread does where INTEROP_CPU_LOOK is set: calls `poll`. */
+void INTEROP_SYM(cpu_look)(interop_cpu_job *job);
+/* Whether the worker must end; between blocks and in the scheduler's loops, where no thread is to be named. */
+bool INTEROP_SYM(cpu_must_stop)(interop_cpu_block *block);
+/* Why the launch ends early, as the beginning of a message; NULL where it has failed already. */
+const char *INTEROP_SYM(cpu_stop_reason)(const interop_cpu_job *job, char *text, size_t size);
+/* "ptx line 12, saxpy.cu:7": the place in the PTX, and in the source where the PTX tells it. Returns `text`. */
+const char *INTEROP_SYM(cpu_place)(const interop_cpu_block *block, uint32_t line, char *text, size_t size);
+/* Says which threads of a block that runs as coroutines wait where; `skip` (may be NULL) is left out. */
+void INTEROP_SYM(cpu_describe_waiting)(const interop_cpu_block *block, const uint32_t *skip, char *text, size_t size);
+
+enum { INTEROP_CPU_PLACE = 192 };
+
 /* Called by emitted code. X(return type, name, parameters) */
 #define INTEROP_CPU_HELPERS(X)                                                                                         \
     X(void, cpu_trap, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line))                  \
+    X(void, cpu_poll, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line))                  \
+    X(void, cpu_bounds,                                                                                                \
+      (interop_cpu_block * block, uint32_t site, uint64_t address, uint32_t bytes, uint32_t access, uint32_t x,        \
+       uint32_t y, uint32_t z, uint32_t line))                                                                         \
+    X(void, cpu_bounds_lanes,                                                                                          \
+      (interop_cpu_block * block, uint32_t site, const uint64_t *addresses, uint32_t lanes, uint32_t mask,             \
+       uint32_t bytes, uint32_t access, uint32_t first_x, uint32_t y, uint32_t z, uint32_t line))                      \
     X(uint64_t, cpu_check_stack,                                                                                       \
       (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, uint64_t bytes))                  \
     X(void, cpu_assertfail,                                                                                            \

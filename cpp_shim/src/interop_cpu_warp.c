@@ -414,16 +414,18 @@ static const char *const wait_names[] = {
     "exit",
 };
 
-/* Says which threads wait where; threads that wait at one place are one group. */
-static void report_deadlock(interop_cpu_block *block, const char *what)
+/* Threads that wait at one place are one group. */
+void INTEROP_SYM(cpu_describe_waiting)(const interop_cpu_block *block, const uint32_t *skip, char *text, size_t size)
 {
-    char text[400];
     size_t used = 0;
+    uint32_t ready = 0;
     bool counted[INTEROP_CPU_MAX_THREADS] = {false};
     text[0] = '\0';
     for (uint32_t i = 0; i < block->thread_count; i++) {
         const interop_cpu_thread *thread = &block->threads[i];
-        if (counted[i] || thread->wait == INTEROP_CPU_DONE)
+        const bool left_out = skip != NULL && memcmp(thread->tid, skip, sizeof thread->tid) == 0;
+        ready += thread->wait == INTEROP_CPU_READY && !left_out;
+        if (counted[i] || left_out || thread->wait == INTEROP_CPU_DONE || thread->wait == INTEROP_CPU_READY)
             continue;
         uint32_t count = 0;
         for (uint32_t j = i; j < block->thread_count; j++)
@@ -432,24 +434,44 @@ static void report_deadlock(interop_cpu_block *block, const char *what)
                 counted[j] = true;
                 count++;
             }
-        char where[64];
+        char where[64], place[INTEROP_CPU_PLACE];
         if (thread->wait == INTEROP_CPU_BARRIER || thread->wait == INTEROP_CPU_BARRIER_RED)
             snprintf(where, sizeof where, "barrier %u", thread->mask);
         else
             snprintf(where, sizeof where, "%s", wait_names[thread->wait]);
         const int length =
-            snprintf(text + used, sizeof text - used, "%s %u thread%s, from (%u, %u, %u) on, at %s (ptx line %u)",
-                     used ? ";" : "", count, count == 1 ? "" : "s", thread->tid[0], thread->tid[1], thread->tid[2],
-                     where, thread->site);
-        if (length < 0 || (size_t)length >= sizeof text - used) {
+            snprintf(text + used, size - used, "%s %u thread%s, from (%u, %u, %u) on, at %s (%s)", used ? ";" : "",
+                     count, count == 1 ? "" : "s", thread->tid[0], thread->tid[1], thread->tid[2], where,
+                     INTEROP_SYM(cpu_place)(block, thread->site, place, sizeof place));
+        if (length < 0 || (size_t)length >= size - used) {
             text[used] = '\0';
-            break;
+            return;
         }
         used += (size_t)length;
     }
+    if (ready > 0 &&
+        snprintf(text + used, size - used, "%s %u can go on", used ? ";" : "", ready) >= (int)(size - used))
+        text[used] = '\0';
+}
+
+static void report(interop_cpu_block *block, const char *what)
+{
+    char text[400];
+    INTEROP_SYM(cpu_describe_waiting)(block, NULL, text, sizeof text);
     INTEROP_SYM(cpu_fail)
-    (block, EXECUTION, NULL, "deadlock: %s:%s, block (%u, %u, %u)", what, text, block->ctaid[0], block->ctaid[1],
+    (block, EXECUTION, NULL, "%s:%s, block (%u, %u, %u)", what, text, block->ctaid[0], block->ctaid[1],
      block->ctaid[2]);
+}
+
+/* Ends the block where the launch is to end early. */
+static void leave_if_stopped(interop_cpu_block *block)
+{
+    char why[80];
+    if (!INTEROP_SYM(cpu_must_stop)(block))
+        return;
+    if (INTEROP_SYM(cpu_stop_reason)(block->job, why, sizeof why) != NULL)
+        report(block, why);
+    longjmp(block->leave, 1);
 }
 
 static double spin_limit(void)
@@ -464,8 +486,7 @@ static double spin_limit(void)
 static void idle(interop_cpu_block *block, double *since, uint64_t *seen)
 {
     interop_cpu_job *job = block->job;
-    if (atomic_load(&job->stop))
-        longjmp(block->leave, 1);
+    leave_if_stopped(block);
     const uint64_t progress = atomic_load(&job->progress);
     const double now = INTEROP_SYM(cpu_seconds)();
     if (*since == 0)
@@ -474,7 +495,7 @@ static void idle(interop_cpu_block *block, double *since, uint64_t *seen)
         *since = now;
         *seen = progress;
     } else if (now - *since > spin_limit()) {
-        report_deadlock(block, "all running blocks wait for memory that no thread writes");
+        report(block, "deadlock: all running blocks wait for memory that no thread writes");
     }
     sched_yield();
 }
@@ -530,7 +551,7 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block)
     start_threads(block);
     const uint32_t warps = (block->thread_count + INTEROP_CPU_WARP - 1) / INTEROP_CPU_WARP;
     bool woken = false;
-    while (!atomic_load_explicit(&job->stop, memory_order_relaxed)) {
+    for (;;) {
         bool progress = false;
         uint32_t live = 0, waits = 0;
         for (uint32_t index = 0; index < warps; index++) {
@@ -539,6 +560,7 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block)
         }
         if (!live)
             break;
+        leave_if_stopped(block); /* here, since every thread waits somewhere now */
         /* Threads that were woken only to look at memory again have made no progress if all of them spin on. */
         progress = resolve_barriers(block, waits) || (progress && !woken);
         const bool spins = (waits & SPINS) != 0;
@@ -555,7 +577,7 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block)
             for (uint32_t i = 0; i < block->thread_count; i++)
                 ready |= block->threads[i].wait == INTEROP_CPU_READY;
             if (!ready)
-                report_deadlock(block, "no thread of the block can go on");
+                report(block, "deadlock: no thread of the block can go on");
         }
         for (uint32_t i = 0; spins && i < block->thread_count; i++)
             if (block->threads[i].wait == INTEROP_CPU_SPIN)

@@ -13,6 +13,7 @@ from .pointers import address_taken, call_target, is_indirect, reachable_by
 from .spin import yielding_branches
 
 if TYPE_CHECKING:
+    from .bounds import Checks
     from .modifiers import Modifiers
 
 Handler = Callable[[Any, Instruction, "Modifiers"], None]
@@ -42,6 +43,7 @@ class Plan:
     yields: frozenset[int] = frozenset()  # id() of branches in front of which a waiting thread lets others run
     independent: bool = False
     own_memory: bool = False  # a computed address may be one of memory that belongs to a thread
+    checks: Checks = field(kw_only=True, repr=False)
 
 
 def instructions(statements: Sequence[ast.Statement]) -> Iterator[Instruction]:
@@ -147,8 +149,10 @@ def _suspends(instruction: Instruction) -> bool:
     return instruction.opcode in _WARP
 
 
-def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: int = 1) -> Plan:
+def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: int = 1, checks: bool = True) -> Plan:
     """Looks at everything that the kernel reaches."""
+    from .bounds import Checks
+
     if module.address_size != 64:
         raise UnsupportedError(f"the PTX has addresses of {module.address_size} bits; the CPU device takes 64")
     if lanes != 1:
@@ -171,13 +175,14 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: i
         waiting |= more
     coroutine = any(yields.values()) or any(_suspends(i) for body in bodies.values() for i in body)
     block = kernel.directive("reqntid")
+    reachable = tuple(f for f in functions if f is not None)
     return Plan(
         module,
         kernel,
         table,
         lanes,
         (*block, *(1,) * (3 - len(block)))[:3] if block else None,  # type: ignore[arg-type]
-        tuple(f for f in functions if f is not None),
+        reachable,
         taken,
         frozenset(waiting - {symbol}),
         frozenset(name for name in graph if name in _called(graph, name)),
@@ -186,6 +191,7 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: i
         frozenset(branch for found in yields.values() for branch in found),
         not coroutine and _independent(kernel, bodies[symbol]),
         any(_has_own_memory(f) for f in functions if f is not None),
+        checks=Checks(checks, module, kernel, reachable),
     )
 
 

@@ -11,8 +11,9 @@ from .errors import unsupported
 from .floats import Options, operate
 from .memory import SCOPES, address, drop_hints, space_of
 from .modifiers import Modifiers
+from .records import Access
 from .table import Table
-from .types import FLOATS, HALVES, PACKED, is_signed, vector
+from .types import BITS, FLOATS, HALVES, PACKED, is_signed, vector
 
 if TYPE_CHECKING:
     from .translator import Translator
@@ -36,7 +37,7 @@ def atom(t: Translator, i: Instruction, m: Modifiers) -> None:
     if not operation or type_ == "b128" or isinstance(t.operand(0), ast.Vector):
         raise unsupported(i)
     first = 0 if i.opcode == "red" else 1
-    pointer = address(t, t.operand(first), space)
+    pointer = address(t, t.operand(first), space, BITS[vector(type_)] // 8, Access.UPDATE)
     if operation == "cas":
         old = _compare_and_swap(t, type_, pointer, order, t.operand(first + 1), t.operand(first + 2))
     else:

@@ -158,6 +158,10 @@ class Builder:
     def load(self, type_: str, pointer: str, suffix: str = "") -> str:
         return self.value(f"load {type_}, ptr {pointer}{suffix}")
 
+    def load_relaxed(self, type_: str, pointer: str, align: int) -> str:
+        """An atomic load without order."""
+        return self.value(f"load atomic {type_}, ptr {pointer} monotonic, align {align}")
+
     def store(self, type_: str, value: str, pointer: str, suffix: str = "") -> None:
         self.line(f"store {type_} {value}, ptr {pointer}{suffix}")
 

@@ -8,8 +8,8 @@ from interop.ptx import Instruction, ast
 
 from .errors import malformed, unsupported
 from .modifiers import Modifiers
-from .records import Wait
-from .scopes import Targets
+from .records import BlockField, Wait
+from .scopes import Label, Targets
 from .table import Table
 
 if TYPE_CHECKING:
@@ -24,7 +24,26 @@ def bra(t: Translator, i: Instruction, m: Modifiers) -> None:
     m.flag("uni")
     label = t.label(t.operand(0))
     _yield(t, i)
+    _poll_if_back(t, t.operand(0))
     t.b.branch(label)
+
+
+def poll(t: Translator) -> None:
+    """Looks whether the launch is to end, or the runtime has something to do: a load and a branch."""
+    b = t.b
+    flag = b.load_relaxed("i32", t.block_field("ptr", BlockField.STOP), 4)
+    look, on = b.new_label("look"), b.new_label("on")
+    b.branch_if(b.compare("ne", "i32", flag, "0"), look, on, unlikely=True)
+    b.label(look)
+    b.helper("void", "poll", [("ptr", "%blk"), *t.thread_ids(), ("i32", str(t.instruction.line))])
+    b.label(on)
+
+
+def _poll_if_back(t: Translator, *targets: ast.Operand) -> None:
+    """Polls where a jump goes back in the text: every loop has such a jump."""
+    bindings = [t.lookup(target.text) for target in targets if isinstance(target, ast.Name)]
+    if any(isinstance(binding, Label) and binding.placed for binding in bindings):
+        poll(t)
 
 
 def _yield(t: Translator, i: Instruction) -> None:
@@ -44,8 +63,10 @@ def brx(t: Translator, i: Instruction, m: Modifiers) -> None:
     binding = t.lookup(name.text) if isinstance(name, ast.Name) else None
     if not isinstance(binding, Targets) or not binding.labels:
         raise malformed(i, "its list of targets is not declared")
-    labels = [t.label(ast.Name(label)) for label in binding.labels]
+    targets = [ast.Name(label) for label in binding.labels]
+    labels = [t.label(target) for target in targets]
     _yield(t, i)
+    _poll_if_back(t, *targets)
     cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels))
     t.b.terminate(f"switch i32 {index}, label %{labels[-1]} [{cases}]")
 

@@ -6,7 +6,8 @@ from interop.ptx import Function, Module, Variable
 
 from .analysis import Plan
 from .builder import Builder, ModuleText
-from .records import ABI
+from .program import define_program, text_constant
+from .records import ABI, BLOCK_BYTES
 from .records import BlockField as Field
 from .scopes import Memory
 from .storage import Storage
@@ -14,7 +15,7 @@ from .translator import Translator
 
 _THREAD = "i32 %tid.x, i32 %tid.y, i32 %tid.z"
 # Known to be readable, so that loads from it move out of conditions and loops.
-_BLOCK = "ptr align 8 dereferenceable(64) %blk"
+_BLOCK = f"ptr align 8 dereferenceable({BLOCK_BYTES}) %blk"
 
 
 def parameter_offsets(params: tuple[Variable, ...]) -> tuple[list[int], int]:
@@ -206,8 +207,6 @@ def _coroutine(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
 def _record(plan: Plan, storage: Storage, record: str) -> str:
     """The constant ``interop_cpu_kernel`` and what it points to."""
     kernel = plan.function
-    encoded = kernel.name.encode() + b"\0"
-    characters = "".join(f"\\{byte:02X}" for byte in encoded)
     _, size = parameter_offsets(kernel.params)
     block = ", ".join(f"i32 {n}" for n in plan.exact_block or (0, 0, 0))
     fields = [
@@ -222,11 +221,10 @@ def _record(plan: Plan, storage: Storage, record: str) -> str:
         f'ptr @"program.{kernel.name}"',
     ]
     types = "{ i32, i32, ptr, i32, i32, [3 x i32], i32, ptr, ptr }"
-    program = f"i32 {int(plan.coroutine)}, i32 {int(plan.spins)}"
     return "\n".join(
         [
-            f'@"name.{kernel.name}" = internal constant [{len(encoded)} x i8] c"{characters}"',
-            f'@"program.{kernel.name}" = internal constant {{ i32, i32 }} {{ {program} }}',
+            text_constant(f"name.{kernel.name}", kernel.name),
+            define_program(plan, storage, f"program.{kernel.name}"),
             f'@"{record}" = constant {types} {{ {", ".join(fields)} }}, align 8',
         ]
     )

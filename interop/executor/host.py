@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import struct
+import threading
 from collections.abc import Sequence
-from typing import Any
+from types import TracebackType
+from typing import Any, NamedTuple
 
 from abi import ArgumentRangeError, ArgumentTypeError, DeviceError, ExecutionError, Status
 
@@ -15,6 +19,49 @@ _ERRORS: dict[int, type[Exception]] = {
     Status.ARGUMENT_RANGE: ArgumentRangeError,
     Status.EXECUTION: ExecutionError,
 }
+
+
+class MemoryRange(NamedTuple):
+    """Memory that a launch may touch: its first byte, its size in bytes, what messages call it."""
+
+    address: int
+    size: int
+    writable: bool = True
+    name: str = ""
+
+
+_RANGE = struct.Struct("<QQQII")  # interop_cpu_range
+_names: dict[str, Any] = {}
+
+
+def pack_ranges(ranges: Sequence[MemoryRange]) -> bytes:
+    """The ranges as the C runtime takes them."""
+    return b"".join(_RANGE.pack(r.address, r.size, name_address(r.name), int(r.writable), 0) for r in ranges)
+
+
+def name_address(name: str) -> int:
+    """The address of a C string that lives as long as the process; 0 for an empty one."""
+    if not name:
+        return 0
+    found = _names.get(name)
+    if found is None:
+        found = _names[name] = ffi.new("char[]", name.encode("utf-8", "replace"))
+    return int(ffi.cast("uintptr_t", found))
+
+
+_interrupts: dict[int, BaseException] = {}
+"""What a signal's handler raised during a launch, by the launching thread."""
+
+
+def _note_interrupt(kind: type[BaseException], problem: BaseException, traceback: TracebackType | None) -> None:
+    _interrupts[threading.get_ident()] = problem
+
+
+@ffi.def_extern(error=1, onerror=_note_interrupt)  # type: ignore[untyped-decorator]
+def interop_executor_poll(user: object) -> int:
+    """The runtime calls this now and then while a kernel runs; what signal handlers raise ends the launch."""
+    ctypes.pythonapi.PyErr_CheckSignals()
+    return 0
 
 
 class HostKernel:
@@ -45,18 +92,24 @@ class HostKernel:
         block: int | Sequence[int],
         shared: int = 0,
         threads: int = 0,
+        ranges: Sequence[MemoryRange] | None = None,
+        budget: float = 0,
     ) -> None:
-        """Runs the whole grid and returns when it is done. The GIL is released meanwhile.
+        """Runs the whole grid and returns when it is done. The GIL is released meanwhile; signals are looked after.
 
         :param params: the parameter buffer.
         :param shared: bytes of dynamic shared memory.
         :param threads: how many threads of the host take part; 0: ``INTEROP_CPU_THREADS``, else as many as there are.
-        :raises ExecutionError: when the kernel stops with an error: a trap, a failed assertion, a deadlock.
+        :param ranges: the global memory that the kernel may touch; None: nothing is known of that, and none of its
+            accesses to it is refused.
+        :param budget: seconds after which the launch ends with an error; 0: ``INTEROP_CPU_BUDGET_SECONDS``, else never.
+        :raises ExecutionError: when the kernel stops with an error: a trap, a failed assertion, a deadlock, an access
+            out of bounds, its time is over.
         :raises LaunchError: when grid, block, shared memory or the buffer's size are not possible. Nothing ran.
         """
         self.run(
             params, self._extents(grid, "grid"), self._extents(block, "block"), self._unsigned(shared, "shared"),
-            self._unsigned(threads, "threads"),
+            self._unsigned(threads, "threads"), None if ranges is None else pack_ranges(ranges), budget,
         )  # fmt: skip
 
     def run(
@@ -66,12 +119,32 @@ class HostKernel:
         block: Sequence[int],
         shared: int = 0,
         threads: int = 0,
+        ranges: bytes | None = None,
+        budget: float = 0,
     ) -> None:
-        """:meth:`launch` for a configuration that was checked: three extents each, numbers of 32 bits."""
+        """:meth:`launch` for a configuration that was checked: three extents each, 32-bit numbers, packed ranges."""
         error = ffi.new(_ERROR)
-        status = lib.interop_cpu_launch(
-            self._record, ffi.from_buffer(params), len(params), grid, block, shared, threads, error
+        if ranges is None:
+            known, count = ffi.NULL, 0
+        else:
+            known, count = ffi.from_buffer(ranges), len(ranges) // _RANGE.size
+        status = lib.interop_executor_launch(
+            self._record,
+            ffi.from_buffer(params),
+            len(params),
+            grid,
+            block,
+            shared,
+            threads,
+            known,
+            count,
+            budget,
+            error,
         )
+        if _interrupts:
+            interrupt = _interrupts.pop(threading.get_ident(), None)
+            if interrupt is not None:
+                raise interrupt.with_traceback(None)
         if status:
             message = ffi.string(error.message).decode("utf-8", "replace")
             raise _ERRORS.get(status, DeviceError)(f"{self.symbol}: {message}")

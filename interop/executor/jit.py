@@ -24,7 +24,7 @@ from .table import instruction_table
 
 _PREFIX = "interop_"
 _lock = threading.RLock()
-_kernels: dict[tuple[str, str, int], HostKernel] = {}
+_kernels: dict[tuple[str, str, int, bool], HostKernel] = {}
 _variables: dict[str, list[Any]] = {}  # of a PTX text, once a kernel has needed its variables; keeps the engines alive
 
 
@@ -43,7 +43,11 @@ def _runtime() -> None:
     lib.interop_cpu_set_print(lib.interop_executor_print, ffi.NULL)
 
 
-def compile_kernel(ptx_text: str, symbol: str, *, lanes: int = 1) -> HostKernel:
+CHECKS_VARIABLE = "INTEROP_CPU_CHECKS"
+"""``0``: kernels are translated without bounds checks, where the caller does not say."""
+
+
+def compile_kernel(ptx_text: str, symbol: str, *, lanes: int = 1, checks: bool | None = None) -> HostKernel:
     """Translates the kernel `symbol` of a PTX text for this machine.
 
     The result is kept in the process and on disk, so that a second call costs nothing. Kernels of one text share its
@@ -52,25 +56,29 @@ def compile_kernel(ptx_text: str, symbol: str, *, lanes: int = 1) -> HostKernel:
     >>> kernel = compile_kernel(".version 8.0\\n.target sm_80\\n.entry nop() { ret; }", "nop")
     >>> kernel.launch(b"", grid=4, block=32)
 
+    :param checks: whether memory accesses are compared with what the kernel may touch; None: yes, unless the
+        environment's ``INTEROP_CPU_CHECKS`` is 0.
     :raises PtxSyntaxError: when the text is not PTX.
     :raises SymbolNotFound: when it has no such kernel.
     :raises UnsupportedError: for an instruction that the CPU device does not have.
     """
     digest = hashlib.sha256(ptx_text.encode("utf-8", "surrogatepass")).hexdigest()
+    if checks is None:
+        checks = os.environ.get(CHECKS_VARIABLE, "") != "0"
     with _lock:
-        found = _kernels.get((digest, symbol, lanes))
+        found = _kernels.get((digest, symbol, lanes, checks))
         if found is None:
-            found = _kernels[digest, symbol, lanes] = _load_kernel(ptx_text, digest, symbol, lanes)
+            found = _kernels[digest, symbol, lanes, checks] = _load_kernel(ptx_text, digest, symbol, lanes, checks)
         return found
 
 
-def _load_kernel(ptx_text: str, digest: str, symbol: str, lanes: int) -> HostKernel:
+def _load_kernel(ptx_text: str, digest: str, symbol: str, lanes: int, checks: bool) -> HostKernel:
     target = codegen.host()
-    name = cache.key(digest, symbol, str(lanes), target.cpu, target.features)
+    name = cache.key(digest, symbol, str(lanes), str(int(checks)), target.cpu, target.features)
     entry = cache.load(name)
     dump = set(os.environ.get("INTEROP_DUMP", "").split(","))
     if entry is None or "llvm" in dump:
-        entry = _translate(ptx_text, digest, symbol, lanes, "llvm" in dump)
+        entry = _translate(ptx_text, digest, symbol, lanes, checks, "llvm" in dump)
         cache.store(name, entry)
     if entry.externals:
         _define_variables(ptx_text, digest)
@@ -83,8 +91,8 @@ def _record(symbol: str) -> str:
     return f"{_PREFIX}cpu_{symbol}_jit"
 
 
-def _translate(ptx_text: str, digest: str, symbol: str, lanes: int, dump: bool) -> cache.Entry:
-    plan = plan_kernel(ptx.parse(ptx_text), symbol, instruction_table(), lanes)
+def _translate(ptx_text: str, digest: str, symbol: str, lanes: int, checks: bool, dump: bool) -> cache.Entry:
+    plan = plan_kernel(ptx.parse(ptx_text), symbol, instruction_table(), lanes, checks)
     text = ModuleText(_PREFIX)
     storage = Storage(plan, plan.module, text, _variable_prefix(digest))
     emit_kernel(plan, text, storage, _record(symbol))

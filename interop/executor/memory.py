@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from interop.ptx import Instruction, ast
 
+from . import bounds
 from .errors import malformed, unsupported
 from .modifiers import Modifiers
+from .records import Access
 from .scopes import Memory, Register
 from .table import Table
 from .types import BITS, vector
@@ -38,21 +40,26 @@ def drop_hints(m: Modifiers) -> None:
     m.drop_prefixes("L1::", "L2::")
 
 
-def address(t: Translator, operand: ast.Operand, space: str) -> str:
-    """The host pointer of a memory operand."""
+def address(t: Translator, operand: ast.Operand, space: str, size: int = 0, access: Access | None = None) -> str:
+    """The host pointer of a memory operand, checked for an `access` to `size` bytes."""
     if not isinstance(operand, ast.Address) or len(operand.items) != 1:
         raise malformed(t.instruction, "an address is expected here")
     base, offset = operand.base, 0
     while isinstance(base, ast.Offset):
         offset += base.offset
         base = base.base
+    if isinstance(base, ast.Integer) and space == "shared" and access is not None:
+        bounds.check_shared(t, t.read(ast.Integer(base.value + offset), "u64"), size, access)
     if isinstance(base, ast.Integer):
         return t.b.offset(t.shared if space == "shared" else t.zero, base.value + offset)
     if not isinstance(base, ast.Name):
         raise malformed(t.instruction, "an address is a register or a variable, plus a constant")
     binding = t.lookup(base.text)
     if isinstance(binding, Memory):
-        return _variable(t, binding, space, offset)
+        pointer = _variable(t, binding, space, offset)
+        if access is not None:
+            bounds.check_variable(t, binding, offset, size, access)
+        return pointer
     if not isinstance(binding, Register):
         raise malformed(t.instruction, f"{base.text} is not declared")
     register = vector(binding.type)
@@ -61,9 +68,13 @@ def address(t: Translator, operand: ast.Operand, space: str) -> str:
     window = t.shared if space == "shared" else t.window.pointer if space == "local" else ""
     if register == "i32" and not window:
         raise unsupported(t.instruction, "a 32-bit address")
-    value = t.b.resize(t.b.load(register, binding.pointer), register, "i64")
-    if offset:
-        value = t.b.binary("add", "i64", value, str(offset))
+    value = t.b.load(register, binding.pointer)
+    if offset:  # in the width of the address: offsets into windows wrap at 32 bits
+        value = t.b.binary("add", register, value, t.read(ast.Integer(offset), "s32" if register == "i32" else "s64"))
+    value = t.b.resize(value, register, "i64")
+    if access is not None:
+        absolute = t.b.binary("add", "i64", value, t.b.integer_of(window)) if window and space == "local" else value
+        bounds.check_address(t, base.text, absolute, space, size, access)
     if window:
         return t.b.offset(window, value)
     # LLVM reckons that a pointer computed from one which was loaded at the function's entry cannot point to a variable
@@ -122,7 +133,7 @@ def load(t: Translator, i: Instruction, m: Modifiers) -> None:
     if type_ == "pred":
         raise malformed(i, "predicates cannot be loaded")
     llvm = vector(type_)
-    pointer = address(t, t.operand(1), space)
+    pointer = address(t, t.operand(1), space, count * BITS[llvm] // 8, Access.READ)
     before, behind = _suffix(t, llvm, order, space)
     if space == "param" and t.frame.function.is_entry and _is_kernel_parameter(t, t.operand(1)):
         behind += ", !invariant.load !0"
@@ -152,7 +163,7 @@ def store(t: Translator, i: Instruction, m: Modifiers) -> None:
     drop_hints(m)
     llvm = vector(type_)
     values = [t.read(item, type_, loose=True) for item in _elements(t.operand(1), count, i)]
-    pointer = address(t, t.operand(0), space)
+    pointer = address(t, t.operand(0), space, count * BITS[llvm] // 8, Access.WRITE)
     before, behind = _suffix(t, llvm, order, space)
     for index, value in enumerate(values):
         at = t.b.offset(pointer, index * BITS[llvm] // 8)
@@ -179,10 +190,13 @@ def copy(t: Translator, i: Instruction, m: Modifiers) -> None:
     if not isinstance(size, ast.Integer) or size.value not in (4, 8, 16):
         raise malformed(i, "the size is 4, 8 or 16 bytes")
     b = t.b
-    target, source = address(t, t.operand(0), "shared"), address(t, t.operand(1), "global")
+    target = address(t, t.operand(0), "shared", size.value, Access.WRITE)
+    partial = len(i.operands) > 3
+    source = address(t, t.operand(1), "global", size.value, None if partial else Access.READ)
     used = str(size.value)
-    if len(i.operands) > 3:
+    if partial:
         used = b.intrinsic("umin", "i32", t.read(t.operand(3), "u32"), used)
+        bounds.check_ends(t, t.operand(1), source, used)
     # Byte by byte where a source size is given: what lies behind it may not be read and is stored as zero.
     if used == str(size.value):
         whole = f"i{8 * size.value}"

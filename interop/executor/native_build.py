@@ -37,6 +37,12 @@ int32_t interop_cpu_launch(const interop_cpu_kernel *kernel, const void *params,
                            const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
                            uint32_t threads, interop_cpu_error *error);
 
+int32_t interop_executor_launch(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
+                                const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
+                                uint32_t threads, const void *ranges, size_t range_count, double budget_seconds,
+                                interop_cpu_error *error);
+extern "Python" int32_t interop_executor_poll(void *user);
+
 typedef void (*interop_cpu_print_hook)(void *user, const char *text, size_t bytes);
 void interop_cpu_set_print(interop_cpu_print_hook hook, void *user);
 extern "Python" void interop_executor_print(void *user, const char *text, size_t bytes);
@@ -56,6 +62,20 @@ typedef struct { const char *name; const void *address; } helper;
 #define HELPER_ENTRY(type, name, parameters) {"interop_" #name, (const void *)interop_##name},
 const helper helpers[] = { INTEROP_CPU_HELPERS(HELPER_ENTRY) };
 const size_t helper_count = sizeof helpers / sizeof helpers[0];
+
+static int32_t interop_executor_poll(void *user);
+
+/* A launch in which Python looks after its signals. */
+static int32_t interop_executor_launch(const interop_cpu_kernel *kernel, const void *params, size_t param_bytes,
+                                       const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared_bytes,
+                                       uint32_t threads, const void *ranges, size_t range_count,
+                                       double budget_seconds, interop_cpu_error *error)
+{
+    const interop_cpu_options options = {.size = sizeof options, .budget_seconds = budget_seconds, .ranges = ranges,
+                                         .range_count = range_count, .poll = interop_executor_poll};
+    return interop_cpu_launch_with(kernel, params, param_bytes, grid, block, dynamic_shared_bytes, threads, &options,
+                                   error);
+}
 """
 
 ffibuilder = FFI()

@@ -24,12 +24,15 @@ def record_symbol(prefix: str, symbol: str, level: str) -> str:
     return f"{prefix}cpu_{symbol}_{level.replace('-', '_')}"
 
 
-def compile_object(ptx_text: str, symbols: Sequence[str], *, prefix: str, level: str = "x86-64-v3") -> bytes:
+def compile_object(
+    ptx_text: str, symbols: Sequence[str], *, prefix: str, level: str = "x86-64-v3", checks: bool = False
+) -> bytes:
     """Translates kernels of a PTX text to one position-independent ELF object; the same input gives the same bytes.
 
     The object defines a ``const interop_cpu_kernel`` for each kernel, named as :func:`record_symbol` says, and refers
     only to libc, libm and the runtime's functions under `prefix` (``cpp_shim/src/interop_cpu*.c`` compiled with
-    ``-DINTEROP_PREFIX=prefix``). Module variables of the PTX are part of the object.
+    ``-DINTEROP_PREFIX=prefix``). Module variables of the PTX are part of the object. With `checks` its memory accesses
+    are compared with the ranges that ``interop_cpu_launch_with`` is given.
 
     >>> compile_object(".version 8.0\\n.target sm_80\\n.entry nop() { ret; }", ["nop"], prefix="mix_")[:4]
     b'\\x7fELF'
@@ -42,7 +45,7 @@ def compile_object(ptx_text: str, symbols: Sequence[str], *, prefix: str, level:
     text = ModuleText(prefix)
     coroutines = False
     for symbol in symbols:
-        plan = plan_kernel(module, symbol, table)
+        plan = plan_kernel(module, symbol, table, checks=checks)
         storage = Storage(plan, module, text, None)
         emit_kernel(plan, text, storage, record_symbol(prefix, symbol, level))
         coroutines |= plan.coroutine

@@ -16,6 +16,25 @@ class BlockField(IntEnum):
     SHARED_BYTES = 52
     DYNAMIC_BYTES = 56
     WORKER = 60
+    SITES = 72
+    STOP = 80
+
+
+BLOCK_BYTES = 88
+"""How much of ``interop_cpu_block`` emitted code reads."""
+
+SITE_BYTES = 16
+"""``sizeof(interop_cpu_site)``: where an access may go without asking, base and count."""
+
+
+class Access(IntEnum):
+    """What an access does, for ``cpu_bounds``."""
+
+    READ = 0
+    WRITE = 1
+    UPDATE = 2
+    SHARED = 16  # added to one of the above
+    LOCAL = 32
 
 
 class ThreadField(IntEnum):
@@ -47,5 +66,5 @@ class Wait(IntEnum):
     SPIN = 10
 
 
-ABI = 1
+ABI = 2
 """``INTEROP_CPU_ABI``."""

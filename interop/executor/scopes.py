@@ -29,9 +29,10 @@ class Memory:
 
 @dataclass
 class Label:
-    """A label and the LLVM block that it became."""
+    """A label and the LLVM block that it became. ``placed``: the code has come past it, a jump to it closes a loop."""
 
     block: str
+    placed: bool = False
 
 
 @dataclass

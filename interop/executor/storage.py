@@ -86,6 +86,10 @@ class Storage:
         self._use(name)
         return Memory(variable.space, variable, self._symbol(name))
 
+    def used_variables(self) -> list[tuple[Variable, str]]:
+        """The variables in global and constant memory that the LLVM module refers to, and their symbols."""
+        return [(self._variables[name], self._symbol(name)) for name in self.used]
+
     def is_const(self, name: str) -> bool:
         return self._variables[name].space == "const"
 

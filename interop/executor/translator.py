@@ -92,6 +92,7 @@ class Translator:
             elif isinstance(statement, ast.Label):
                 label = scope.names[statement.name]
                 assert isinstance(label, Label)
+                label.placed = True
                 self.b.label(label.block)
             elif isinstance(statement, ast.Registers):
                 single = scope.declare(statement)
