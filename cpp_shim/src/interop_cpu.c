@@ -25,6 +25,7 @@ _Static_assert(offsetof(interop_cpu_block, nctaid) == 40, "block layout");
 _Static_assert(offsetof(interop_cpu_block, shared_bytes) == 52, "block layout");
 _Static_assert(offsetof(interop_cpu_block, dynamic_bytes) == 56, "block layout");
 _Static_assert(offsetof(interop_cpu_block, worker) == 60, "block layout");
+_Static_assert(offsetof(interop_cpu_block, params) == 64, "block layout");
 _Static_assert(offsetof(interop_cpu_block, sites) == 72, "block layout");
 _Static_assert(offsetof(interop_cpu_block, stop) == 80, "block layout");
 _Static_assert(offsetof(interop_cpu_thread, value) == 16, "thread layout");
@@ -210,10 +211,11 @@ uint32_t INTEROP_SYM(cpu_is_local)(const interop_cpu_block *block, uint64_t addr
 
 static bool reserve_shared(interop_cpu_block *block, size_t bytes)
 {
-    bytes = (bytes + 127) & ~(size_t)127;
+    enum { ALIGN = 1024 }; /* the most that kernels ask for: swizzled tiles */
+    bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     if (bytes > block->shared_capacity) {
         free(block->shared);
-        block->shared = aligned_alloc(128, bytes);
+        block->shared = aligned_alloc(ALIGN, bytes);
         block->shared_capacity = block->shared != NULL ? bytes : 0;
         if (block->shared == NULL)
             return false;

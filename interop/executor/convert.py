@@ -12,6 +12,7 @@ from .floats import ROUNDING, saturate
 from .modifiers import Modifiers
 from .records import BlockField
 from .scopes import Memory
+from .storage import parameter_offsets
 from .table import Table
 from .types import BITS, FLOATS, HALVES, PACKED, is_integer, is_signed, vector
 
@@ -231,11 +232,14 @@ def isspacep(t: Translator, i: Instruction, m: Modifiers) -> None:
         result = _is_shared(t, address)
     elif space == "const":
         result = _is_const(t, address)
+    elif space in ("param", "param::entry"):
+        offset = b.binary("sub", "i64", address, t.block_field("i64", int(BlockField.PARAMS)))
+        result = b.compare("ult", "i64", offset, str(parameter_offsets(t.plan.function.params)[1]))
     elif space == "global":
         others = b.binary("or", "i1", _is_local(t, address), _is_shared(t, address))
         result = b.binary("xor", "i1", b.binary("or", "i1", others, _is_const(t, address)), "true")
     else:
-        raise unsupported(i)
+        raise malformed(i, "the state space is missing")
     t.write(t.operand(0), "pred", result)
 
 

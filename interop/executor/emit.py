@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interop.ptx import Function, Module, Variable
+from interop.ptx import Function, Module
 
 from .analysis import Plan
 from .builder import Builder, ModuleText
@@ -10,22 +10,12 @@ from .program import define_program, text_constant
 from .records import ABI, BLOCK_BYTES
 from .records import BlockField as Field
 from .scopes import Memory
-from .storage import Storage
+from .storage import Storage, parameter_offsets
 from .translator import Translator
 
 _THREAD = "i32 %tid.x, i32 %tid.y, i32 %tid.z"
 # Known to be readable, so that loads from it move out of conditions and loops.
 _BLOCK = f"ptr align 8 dereferenceable({BLOCK_BYTES}) %blk"
-
-
-def parameter_offsets(params: tuple[Variable, ...]) -> tuple[list[int], int]:
-    """Where each parameter lies in the buffer, and where the last one ends."""
-    offsets, end = [], 0
-    for param in params:
-        end = -(-end // param.alignment) * param.alignment
-        offsets.append(end)
-        end += param.size
-    return offsets, end
 
 
 def emit_kernel(plan: Plan, text: ModuleText, storage: Storage, record: str) -> None:

@@ -1,8 +1,8 @@
 """Local memory addressed in 32 bits.
 
 LLVM has a mode in which pointers to shared, constant and local memory are 32 bits wide, and Triton uses it. A host
-address does not fit, so that a kernel which takes such an address of a local variable gets a window: one piece of memory
-for all its local variables, in which addresses in the state space `.local`, of either width, are offsets.
+address does not fit, so that a kernel which takes such an address of a local variable gets a window: one piece of
+memory for all its local variables, in which addresses in the state space `.local`, of either width, are offsets.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def _narrow_address(plan: Plan) -> Instruction | None:
         if not local:
             continue
         for instruction in instructions(body):
-            if instruction.opcode in ("mov", "add") and _NARROW & set(instruction.modifiers):
-                if any(n in local for o in instruction.operands for n in _values(o)):
-                    return instruction
+            narrow = instruction.opcode in ("mov", "add") and _NARROW & set(instruction.modifiers)
+            if narrow and any(n in local for o in instruction.operands for n in _values(o)):
+                return instruction
     return None
 
 

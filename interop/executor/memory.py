@@ -85,12 +85,10 @@ def address(t: Translator, operand: ast.Operand, space: str, size: int = 0, acce
 
 
 def _variable(t: Translator, memory: Memory, space: str, offset: int) -> str:
-    """A variable named in an address. Without a state space the address is generic, which is the host's."""
+    """A variable named in an address. Where the instruction has no state space, the variable's is meant."""
     if space and space != memory.space:
         raise malformed(t.instruction, f"{memory.variable.name} is in .{memory.space} memory")
     if memory.space == "shared":
-        if not space:
-            raise unsupported(t.instruction, "a generic access to a shared variable by its name")
         return t.b.offset(t.shared, memory.offset + offset)
     return t.b.offset(memory.pointer, offset)
 

@@ -16,6 +16,7 @@ class BlockField(IntEnum):
     SHARED_BYTES = 52
     DYNAMIC_BYTES = 56
     WORKER = 60
+    PARAMS = 64
     SITES = 72
     STOP = 80
 

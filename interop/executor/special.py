@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .errors import unsupported
 from .records import BlockField
+from .storage import RESERVED_SHARED
 
 if TYPE_CHECKING:
     from .translator import Translator
@@ -18,7 +19,7 @@ _KNOWN = re.compile(
     r"%(?:(?:n?tid|n?ctaid|n?clusterid|cluster_n?ctaid)\.[xyzw]"
     r"|laneid|n?warpid|n?smid|gridid|clock(?:64|_hi)?|globaltimer(?:_lo|_hi)?|lanemask_(?:eq|le|lt|ge|gt)"
     r"|dynamic_smem_size|total_smem_size|aggr_smem_size|pm\d(?:_64)?|envreg\d+|is_explicit_cluster"
-    r"|cluster_n?ctarank|reserved_smem_\w+|current_graph_exec)"
+    r"|cluster_n?ctarank|reserved_smem_offset_(?:begin|end|cap|[01])|current_graph_exec)"
 )
 
 
@@ -34,8 +35,20 @@ def read(t: Translator, name: str) -> tuple[str, str]:
         return _indexed(t, match[1], match[2]), "i32"
     reader = _READERS.get(name)
     if reader is None:
-        raise unsupported(t.instruction, f"the special register {name}")
+        raise unsupported(t.instruction, f"the special register {name}: {why_not(name)}")
     return reader(t)
+
+
+_REFUSED = (
+    ("%pm", "it counts events of the hardware, which a program sets up from outside"),
+    ("%envreg", "the driver sets it, for instance for the barrier of all blocks in a cooperative launch"),
+    ("%aggr_smem_size", "it depends on how the hardware rounds sizes of shared memory"),
+)
+
+
+def why_not(name: str) -> str:
+    """Why a special register has no value on the CPU device."""
+    return next(why for prefix, why in _REFUSED if name.startswith(prefix))
 
 
 def _indexed(t: Translator, register: str, axis: str) -> str:
@@ -122,6 +135,12 @@ def _field(offset: BlockField) -> Callable[[Translator], tuple[str, str]]:
     return lambda t: (t.block_field("i32", int(offset)), "i32")
 
 
+def _total_shared(t: Translator) -> tuple[str, str]:
+    """What the kernel has for itself."""
+    reserved = str(t.storage.reserved_shared)
+    return t.b.binary("sub", "i32", t.block_field("i32", int(BlockField.SHARED_BYTES)), reserved), "i32"
+
+
 _READERS: dict[str, Callable[[Translator], tuple[str, str]]] = {
     "WARP_SZ": _constant(32),
     "%laneid": lambda t: (lane(t), "i32"),
@@ -136,7 +155,15 @@ _READERS: dict[str, Callable[[Translator], tuple[str, str]]] = {
     "%globaltimer_lo": lambda t: _half(_timer(t), t, False),
     "%globaltimer_hi": lambda t: _half(_timer(t), t, True),
     "%dynamic_smem_size": _field(BlockField.DYNAMIC_BYTES),
-    "%total_smem_size": _field(BlockField.SHARED_BYTES),
+    "%total_smem_size": _total_shared,
+    "%nsmid": _constant(1024),  # more than the workers that there can be
+    "%current_graph_exec": _constant(0, "i64"),
+    # A kilobyte at the beginning of shared memory belongs to the compiler's own functions, as on sm_80 and later.
+    "%reserved_smem_offset_begin": _constant(0),
+    "%reserved_smem_offset_end": _constant(RESERVED_SHARED),
+    "%reserved_smem_offset_cap": _constant(RESERVED_SHARED),
+    "%reserved_smem_offset_0": _constant(0),
+    "%reserved_smem_offset_1": _constant(64),
     "%cluster_ctarank": _constant(0),
     "%cluster_nctarank": _constant(1),
     "%is_explicit_cluster": _constant(0, "i1"),

@@ -14,6 +14,9 @@ from .builder import ModuleText
 from .pointers import address_of_function
 from .scopes import Memory
 
+RESERVED_SHARED = 1024
+"""Bytes of shared memory, at its beginning, that ``%reserved_smem_offset_begin`` and the like speak of."""
+
 _MAX_SIZE = {"shared": 1 << 24, "local": 1 << 19, "param": 1 << 16, "global": 1 << 31, "const": 1 << 24}
 
 
@@ -31,6 +34,7 @@ class Storage:
         self._shared: dict[int, int] = {}
         self._variables = {v.name: v for v in module.variables}
         self.used: dict[str, None] = {}  # module variables that the LLVM module refers to
+        self.reserved_shared = RESERVED_SHARED if plan and _names_reserved(plan) else 0
         self.static_bytes = self._lay_out(plan) if plan else 0
 
     @classmethod
@@ -57,7 +61,7 @@ class Storage:
                 seen.add(id(variable))
                 self.check_size(variable, "shared")
                 (dynamic if variable.linkage == "extern" or variable.size == 0 else static).append(variable)
-        end = 0
+        end = self.reserved_shared
         for variable in static:
             end = -(-end // variable.alignment) * variable.alignment
             self._shared[id(variable)] = end
@@ -134,6 +138,26 @@ class Storage:
             names.append(variable.name)
             self._text.globals[variable.name] = define(variable, self._symbol(variable.name), self._address_of, "")
         return names
+
+
+def parameter_offsets(params: tuple[Variable, ...]) -> tuple[list[int], int]:
+    """Where each parameter lies in the buffer, and where the last one ends."""
+    offsets, end = [], 0
+    for param in params:
+        end = -(-end // param.alignment) * param.alignment
+        offsets.append(end)
+        end += param.size
+    return offsets, end
+
+
+def _names_reserved(plan: Plan) -> bool:
+    """Whether anything that the kernel reaches asks where the reserved part of shared memory lies."""
+    return any(
+        isinstance(o, ast.Name) and o.text.startswith("%reserved_smem")
+        for f in plan.reachable
+        for i in instructions(f.body or ())
+        for o in i.operands
+    )
 
 
 def define(variable: Variable, symbol: str, address_of: Callable[[str, str], str | int], linkage: str) -> str:
