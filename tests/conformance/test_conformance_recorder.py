@@ -50,7 +50,12 @@ def test_records_and_compares(tmp_path: Path) -> None:
 
 def test_one_case_that_fails_costs_only_itself(tmp_path: Path) -> None:
     done = record(
-        "--out", tmp_path, FAKE_REFUSES="bfi.b32", FAKE_FAILS="cnot.b32", FAKE_HANGS="brev.b64", CONFORMANCE_SECONDS="8"
+        "--out",
+        tmp_path,
+        FAKE_REFUSES="bfi.b32",
+        FAKE_FAILS="cnot.b32",
+        FAKE_HANGS="brev.b64",
+        CONFORMANCE_SECONDS="12",
     )
     assert done.returncode == 0, done.stderr
     recording = load("bits", tmp_path)
