@@ -195,6 +195,7 @@ static void free_block(interop_cpu_block *block)
     free(block->sites);
     free(block->shared);
     free(block->print);
+    free(block->fragments);
     free(block);
 }
 

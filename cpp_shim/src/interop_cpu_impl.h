@@ -29,7 +29,8 @@ enum interop_cpu_wait {
     INTEROP_CPU_BARRIER = 8,
     INTEROP_CPU_BARRIER_RED = 9,
     INTEROP_CPU_SPIN = 10,
-    INTEROP_CPU_DONE = 11
+    INTEROP_CPU_DONE = 11,
+    INTEROP_CPU_MATRIX = 12 /* by the whole warp; `mode` is the word of interop_cpu_matrix.h */
 };
 
 enum { INTEROP_CPU_SHFL_UP, INTEROP_CPU_SHFL_DOWN, INTEROP_CPU_SHFL_BFLY, INTEROP_CPU_SHFL_IDX };
@@ -111,6 +112,9 @@ typedef struct interop_cpu_block {
 
     char *print;
     size_t print_used, print_capacity;
+
+    void *fragments; /* of matrix instructions, each warp its own */
+    uint32_t fragment_capacity;
 } interop_cpu_block;
 
 /* From this line of the PTX on, the code comes from `line` of files[file]. */
@@ -238,6 +242,8 @@ enum { INTEROP_CPU_PLACE = 192 };
     X(void *, cpu_frame, (interop_cpu_block * block, uint64_t bytes))                                                  \
     X(void, cpu_arrive, (interop_cpu_block * block, interop_cpu_thread * thread, uint32_t barrier, uint32_t count))    \
     X(uint32_t, cpu_is_local, (const interop_cpu_block *block, uint64_t address))                                      \
+    X(void *, cpu_fragment, (interop_cpu_block * block, const interop_cpu_thread *thread))                             \
+    X(void, cpu_matrix, (interop_cpu_block * block, uint32_t code, uint32_t line, void *fragments))                    \
     X(uint64_t, cpu_global_timer, (void))                                                                              \
     X(float, cpu_add_f32, (float a, float b, uint32_t mode))                                                           \
     X(float, cpu_mul_f32, (float a, float b, uint32_t mode))                                                           \

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "interop_cpu_impl.h"
+#include "interop_cpu_matrix.h"
 
 enum { OUT_OF_MEMORY = 10, EXECUTION = 11 };
 
@@ -171,7 +172,28 @@ static void elect(interop_cpu_thread *warp, uint32_t members)
         }
 }
 
-static void perform(interop_cpu_thread *warp, uint32_t members, uint32_t wait)
+/* All lanes of the warp have stored their registers; what comes out goes back the same way. */
+static void matrix(interop_cpu_block *block, const interop_cpu_thread *warp, uint32_t members)
+{
+    uint32_t first = 0;
+    while (!(members >> first & 1))
+        first++;
+    for (uint32_t lane = first + 1; lane < INTEROP_CPU_WARP; lane++)
+        if ((members >> lane & 1) && (warp[lane].mode != warp[first].mode || warp[lane].site != warp[first].site))
+            INTEROP_SYM(cpu_fail)(block, EXECUTION, warp[lane].tid,
+                                  "the lanes of a warp stand at different matrix instructions (ptx lines %u and %u)",
+                                  warp[first].site, warp[lane].site);
+    if (members != UINT32_MAX)
+        INTEROP_SYM(cpu_fail)(block, EXECUTION, warp[first].tid,
+                              "a matrix instruction needs all 32 lanes of the warp, here are the lanes 0x%08X "
+                              "(ptx line %u)",
+                              members, warp[first].site);
+    const size_t index = (size_t)(warp - block->threads) / INTEROP_CPU_WARP;
+    INTEROP_SYM(cpu_matrix)(block, warp->mode, warp->site,
+                            (interop_cpu_lanes *)block->fragments + index * INTEROP_CPU_MATRIX_WORDS);
+}
+
+static void perform(interop_cpu_block *block, interop_cpu_thread *warp, uint32_t members, uint32_t wait)
 {
     switch (wait) {
     case INTEROP_CPU_SHFL:
@@ -189,6 +211,9 @@ static void perform(interop_cpu_thread *warp, uint32_t members, uint32_t wait)
     case INTEROP_CPU_ELECT:
         elect(warp, members);
         break;
+    case INTEROP_CPU_MATRIX:
+        matrix(block, warp, members);
+        break;
     case INTEROP_CPU_ACTIVEMASK:
         for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)
             if (members >> lane & 1)
@@ -203,7 +228,7 @@ static void perform(interop_cpu_thread *warp, uint32_t members, uint32_t wait)
 }
 
 /* Performs the warp operations whose members have all arrived. Members that have exited count as arrived. */
-static bool resolve_warp(interop_cpu_thread *warp, uint32_t live)
+static bool resolve_warp(interop_cpu_block *block, interop_cpu_thread *warp, uint32_t live)
 {
     bool progress = false;
     uint32_t open = live;
@@ -213,7 +238,8 @@ static bool resolve_warp(interop_cpu_thread *warp, uint32_t live)
             first++;
         const interop_cpu_thread *leader = &warp[first];
         open &= ~(UINT32_C(1) << first);
-        if (leader->wait < INTEROP_CPU_WARP_SYNC || leader->wait > INTEROP_CPU_ELECT)
+        if ((leader->wait < INTEROP_CPU_WARP_SYNC || leader->wait > INTEROP_CPU_ELECT) &&
+            leader->wait != INTEROP_CPU_MATRIX)
             continue;
         const uint32_t members = (leader->mask | UINT32_C(1) << first) & live;
         bool complete = true;
@@ -222,7 +248,7 @@ static bool resolve_warp(interop_cpu_thread *warp, uint32_t live)
                 complete = warp[lane].wait == leader->wait && (warp[lane].mask & live) == (leader->mask & live);
         if (!complete)
             continue;
-        perform(warp, members, leader->wait);
+        perform(block, warp, members, leader->wait);
         open &= ~members;
         progress = true;
     }
@@ -237,7 +263,7 @@ static bool resolve_warp(interop_cpu_thread *warp, uint32_t live)
             if ((live >> other & 1) && warp[other].wait == INTEROP_CPU_ACTIVEMASK &&
                 warp[other].site == warp[lane].site)
                 members |= UINT32_C(1) << other;
-        perform(warp, members, INTEROP_CPU_ACTIVEMASK);
+        perform(block, warp, members, INTEROP_CPU_ACTIVEMASK);
         return true;
     }
     return false;
@@ -251,7 +277,8 @@ static bool finished(const interop_cpu_thread *thread)
 }
 
 enum {
-    WARP_OPERATIONS = ((2u << INTEROP_CPU_ACTIVEMASK) - 1) & ~((1u << INTEROP_CPU_WARP_SYNC) - 1),
+    WARP_OPERATIONS = (((2u << INTEROP_CPU_ACTIVEMASK) - 1) & ~((1u << INTEROP_CPU_WARP_SYNC) - 1)) |
+        1u << INTEROP_CPU_MATRIX,
     SPINS = 1u << INTEROP_CPU_SPIN
 };
 
@@ -282,7 +309,7 @@ static bool run_warp(interop_cpu_block *block, uint32_t index, uint32_t *waits)
             seen |= 1u << thread->wait;
         }
         block->live[index] = live;
-    } while ((seen & WARP_OPERATIONS) && resolve_warp(warp, block->live[index]));
+    } while ((seen & WARP_OPERATIONS) && resolve_warp(block, warp, block->live[index]));
     *waits |= seen;
     return progress;
 }
@@ -412,6 +439,7 @@ static const char *const wait_names[] = {
     "a barrier",
     "a loop that waits for memory",
     "exit",
+    "a matrix instruction",
 };
 
 /* Threads that wait at one place are one group. */

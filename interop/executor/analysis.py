@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Handler = Callable[[Any, Instruction, "Modifiers"], None]
 
 _WARP = {"shfl", "vote", "match", "redux", "activemask", "elect"}
+_MATRIX = {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"}
 _BARRIERS = {"bar", "barrier"}
 # A loop over the threads may be vectorised only where no thread looks at what another does meanwhile.
 _ORDERED = {"atom", "red", "membar", "fence", "call", "alloca", "stacksave", "stackrestore", "cp", "nanosleep"}
@@ -146,7 +147,7 @@ def _called(graph: dict[str, set[str]], name: str) -> set[str]:
 def _suspends(instruction: Instruction) -> bool:
     if instruction.opcode in _BARRIERS:
         return True
-    return instruction.opcode in _WARP
+    return instruction.opcode in _WARP or instruction.opcode in _MATRIX
 
 
 def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: int = 1, checks: bool = True) -> Plan:

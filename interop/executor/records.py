@@ -65,6 +65,7 @@ class Wait(IntEnum):
     BARRIER = 8
     BARRIER_RED = 9
     SPIN = 10
+    MATRIX = 12
 
 
 ABI = 2

@@ -35,13 +35,31 @@ class Table(dict[str, "Handler"]):
         return register
 
 
+_FAMILIES = (
+    "atomics",
+    "bits",
+    "calls",
+    "compare",
+    "control",
+    "convert",
+    "floats",
+    "integer",
+    "matrix",
+    "memory",
+    "packed",
+    "stack",
+    "warp",
+    "wmma",
+)
+
+
 def instruction_table() -> Table:
     """All families together."""
-    from . import atomics, bits, calls, compare, control, convert, floats, integer, memory, packed, stack, warp
+    from importlib import import_module
 
     table = Table()
-    for family in (atomics, bits, calls, compare, control, convert, floats, integer, memory, packed, stack, warp):
-        for opcode, handler in family.TABLE.items():
+    for family in _FAMILIES:
+        for opcode, handler in import_module(f"{__package__}.{family}").TABLE.items():
             assert opcode not in table, f"two families translate {opcode}"
             table[opcode] = handler
     return table

@@ -45,6 +45,7 @@ class Translator:
         self.access = ", !llvm.access.group !1" if independent else ""
         self.frame = Frame(plan.function, [], "leave")
         self.instruction = Instruction("ret", (), ())
+        self.fragment = False  # whether the function has asked for the memory of its matrix fragments
         self.zero = self._context("zero", "ptr", BlockField.ZERO)
         self.shared = self._context("shared", "ptr", BlockField.SHARED)
         self.window = LocalWindow(plan, builder)

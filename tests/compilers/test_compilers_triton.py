@@ -19,9 +19,6 @@ def triton(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return fresh("triton", "triton", tmp_path_factory.mktemp("triton"), "--line-info")
 
 
-MATRIX = pytest.mark.xfail(strict=True, reason="ldmatrix and mma.sync are not supported by the CPU device")
-
-
 def get(triton: Source, name: str) -> Made:
     return triton.kernel(name, hidden=2)
 
@@ -105,7 +102,6 @@ def test_matmul_of_floats(triton: Source) -> None:
     check_product(c, a, b, n, 2.0**-24)
 
 
-@MATRIX
 @pytest.mark.parametrize("name", ["matmul_f16", "matmul_bf16", "matmul_bf16_unaligned", "matmul_bf16_64"])
 def test_matmul_of_halves(triton: Source, name: str) -> None:
     m, n, k = 75, 50, 93
@@ -117,7 +113,6 @@ def test_matmul_of_halves(triton: Source, name: str) -> None:
     check_product(c, a, b, n, 2.0**-23 + (2.0**-12 / (k / 2 + 4) * 2 if name == "matmul_f16" else 0))
 
 
-@MATRIX
 def test_matmul_of_tf32(triton: Source) -> None:
     m, n, k = 40, 33, 61
     a, b, c = short((m, 64), 11), short((k, 48), 11), poisoned((m, 48))
@@ -125,7 +120,6 @@ def test_matmul_of_tf32(triton: Source) -> None:
     check_product(c, a, b, n, 2.0**-23)
 
 
-@MATRIX
 def test_matmul_of_bytes(triton: Source) -> None:
     m, n, k = 50, 41, 70
     a, b = RNG.integers(-128, 128, (m, 80), np.int8), RNG.integers(-128, 128, (k, 48), np.int8)
@@ -135,7 +129,6 @@ def test_matmul_of_bytes(triton: Source) -> None:
     assert (c[:, n:] == poisoned(1, np.int32)).all()
 
 
-@MATRIX
 @pytest.mark.parametrize(("name", "d", "block", "length", "causal"), [
     ("attention_f32", 16, 16, 45, True), ("attention_f16", 32, 32, 77, True), ("attention_bf16", 32, 32, 61, False),
 ])  # fmt: skip

@@ -1,0 +1,239 @@
+/* The CPU device: matrices between memory and the registers of a warp, and where every matrix instruction begins. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "interop_cpu_matrix.h"
+
+enum { EXECUTION = 11, WARP = INTEROP_CPU_WARP };
+
+/* Memory for the fragments of all warps of a block, once a kernel asks for it. The lane's own column: register r is
+ * WARP words further for each r. */
+void *INTEROP_SYM(cpu_fragment)(interop_cpu_block *block, const interop_cpu_thread *thread)
+{
+    enum { OUT_OF_MEMORY = 10 };
+    const size_t index = (size_t)(thread - block->threads), warps = (block->thread_count + WARP - 1) / WARP;
+    const size_t size = sizeof(interop_cpu_lanes) * INTEROP_CPU_MATRIX_WORDS;
+    if (warps > block->fragment_capacity) {
+        /* No thread of this block has a column yet: the first that asks gets room for all. */
+        free(block->fragments);
+        /* Aligned to a row of lanes: emitted code tells a lane's number from the address of its column. */
+        block->fragments = aligned_alloc(sizeof(interop_cpu_lanes), warps * size);
+        block->fragment_capacity = block->fragments != NULL ? (uint32_t)warps : 0;
+        if (block->fragments == NULL)
+            INTEROP_SYM(cpu_fail)(block, OUT_OF_MEMORY, NULL, "no memory for the matrices of a block");
+    }
+    return (char *)block->fragments + index / WARP * size + index % WARP * sizeof(uint32_t);
+}
+
+/* ---- ldmatrix, stmatrix, movmatrix: blocks of 8 rows of 16 bytes ---- */
+
+static void transpose(interop_cpu_lanes *to, const interop_cpu_lanes *from)
+{
+    uint16_t in[8][8], out[8][8];
+    memcpy(in, from->at, sizeof in);
+    for (uint32_t row = 0; row < 8; row++)
+        for (uint32_t column = 0; column < 8; column++)
+            out[column][row] = in[row][column];
+    memcpy(to->at, out, sizeof out);
+}
+
+/* Lane 8m + i has the address of row i of matrix m. */
+static const char *move_rows(uint32_t code, interop_cpu_lanes *words, bool load)
+{
+    const uint32_t count = 1u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_DEPTH, 2);
+    const bool transposed = code & INTEROP_CPU_A_COLUMNS;
+    uint64_t addresses[WARP];
+    memcpy(addresses, words + (load ? count : 0), sizeof addresses);
+    for (uint32_t lane = 0; lane < 8 * count; lane++)
+        if (addresses[lane] % 16 != 0)
+            return "the address of a row is not aligned to 16 bytes";
+    for (uint32_t m = 0; m < count; m++) {
+        interop_cpu_lanes block;
+        if (!load) {
+            if (transposed)
+                transpose(&block, &words[2 + m]);
+            else
+                block = words[2 + m];
+        }
+        for (uint32_t row = 0; row < 8; row++) {
+            void *memory = (void *)(uintptr_t)addresses[8 * m + row];
+            if (load)
+                memcpy(block.at + 4 * row, memory, 16);
+            else
+                memcpy(memory, block.at + 4 * row, 16);
+        }
+        if (load) {
+            if (transposed)
+                transpose(&words[m], &block);
+            else
+                words[m] = block;
+        }
+    }
+    return NULL;
+}
+
+/* ---- wmma.load and wmma.store ---- */
+
+static uint32_t bits_of_kind(uint32_t kind)
+{
+    switch (kind) {
+    case INTEROP_CPU_KIND_F16:
+    case INTEROP_CPU_KIND_BF16:
+        return 16;
+    case INTEROP_CPU_KIND_F64:
+        return 64;
+    case INTEROP_CPU_KIND_INT8:
+        return 8;
+    case INTEROP_CPU_KIND_INT4:
+        return 4;
+    case INTEROP_CPU_KIND_B1:
+        return 1;
+    default:
+        return 32;
+    }
+}
+
+static void copy_element(void *to, const void *from, uint32_t bytes)
+{
+    switch (bytes) {
+    case 1:
+        memcpy(to, from, 1);
+        break;
+    case 2:
+        memcpy(to, from, 2);
+        break;
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    default:
+        memcpy(to, from, 8);
+        break;
+    }
+}
+
+/* The matrix in memory: `stride` elements from one row, or column, to the next. */
+typedef struct matrix {
+    unsigned char *base;
+    int64_t stride;
+    uint32_t bits;
+    bool store;
+} matrix;
+
+static void move_element(const matrix *m, int64_t outer, int64_t inner, void *element)
+{
+    unsigned char *memory = m->base + (outer * m->stride + inner) * (int64_t)(m->bits / 8);
+    if (m->store)
+        copy_element(memory, element, m->bits / 8);
+    else
+        copy_element(element, memory, m->bits / 8);
+}
+
+/* Loads A or B: register r is a block of 8 rows of A, or columns of B, by 16 bytes along the inner dimension. */
+static void load_factor(uint32_t code, const matrix *m, interop_cpu_lanes *words)
+{
+    const bool is_a = interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROLE, 2) == 0;
+    const uint32_t depth = 1u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_DEPTH, 2);
+    const uint32_t blocks =
+        1u << interop_cpu_matrix_field(code, is_a ? INTEROP_CPU_AT_ROWS : INTEROP_CPU_AT_COLUMNS, 2);
+    const uint32_t each = is_a && blocks > 1 ? 2 : 1;
+    const bool along = is_a ? !(code & INTEROP_CPU_A_COLUMNS) : !(code & INTEROP_CPU_B_ROWS);
+    const uint32_t row_bytes = m->bits == 64 ? 32 : 16, elements = row_bytes * 8 / m->bits;
+    unsigned char *out = (unsigned char *)words;
+    for (uint32_t r = 0; r < blocks * depth; r++) {
+        const uint32_t inside = r % (each * depth);
+        const uint32_t first = (r / (each * depth) * each + inside % each) * 8, inner = inside / each * elements;
+        for (uint32_t row = 0; row < 8; row++) {
+            unsigned char *to = out + (8 * r + row) * row_bytes;
+            if (along) {
+                memcpy(to, m->base + ((int64_t)(first + row) * m->stride + inner) * (int64_t)m->bits / 8, row_bytes);
+                continue;
+            }
+            for (uint32_t k = 0; k < elements; k++)
+                move_element(m, inner + k, first + row, to + k * m->bits / 8);
+        }
+    }
+}
+
+/* Loads or stores an accumulator: each 8 x 8 block has a row in 4 lanes, two columns a lane. */
+static void move_accumulator(uint32_t code, const matrix *m, interop_cpu_lanes *words)
+{
+    const uint32_t rows = 1u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROWS, 2);
+    const uint32_t columns = 1u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_COLUMNS, 2);
+    const uint32_t each = rows > 1 ? 2 : 1, bytes = m->bits / 8;
+    const uint32_t block_bytes = 64 * bytes;
+    for (uint32_t block = 0; block < rows * columns; block++) {
+        const uint32_t product = block / each;
+        const uint32_t first = (product / columns * each + block % each) * 8, left = product % columns * 8;
+        unsigned char *at = (unsigned char *)words + block * block_bytes;
+        for (uint32_t lane = 0; lane < WARP; lane++)
+            for (uint32_t i = 0; i < 2; i++) {
+                const uint32_t row = first + lane / 4, column = left + lane % 4 * 2 + i;
+                unsigned char *element = at + (bytes == 2 ? 2 * lane + i : i * WARP + lane) * bytes;
+                if (code & INTEROP_CPU_A_COLUMNS)
+                    move_element(m, column, row, element);
+                else
+                    move_element(m, row, column, element);
+            }
+    }
+}
+
+static uint32_t registers_of(uint32_t code, uint32_t bits)
+{
+    const uint32_t rows = interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROWS, 2);
+    const uint32_t columns = interop_cpu_matrix_field(code, INTEROP_CPU_AT_COLUMNS, 2);
+    const uint32_t depth = interop_cpu_matrix_field(code, INTEROP_CPU_AT_DEPTH, 2);
+    switch (interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROLE, 2)) {
+    case 0:
+        return (1u << (rows + depth)) * (bits == 64 ? 2 : 1);
+    case 1:
+        return (1u << (columns + depth)) * (bits == 64 ? 2 : 1);
+    default:
+        return (1u << (rows + columns)) * bits / 16;
+    }
+}
+
+static const char *move_matrix(uint32_t code, interop_cpu_lanes *words, bool store)
+{
+    const uint32_t bits = bits_of_kind(interop_cpu_matrix_field(code, INTEROP_CPU_AT_KIND, 4));
+    const interop_cpu_lanes *operands = words + (store ? 0 : registers_of(code, bits));
+    uint64_t addresses[WARP];
+    memcpy(addresses, operands, sizeof addresses);
+    const uint32_t *strides = operands[2].at;
+    for (uint32_t lane = 1; lane < WARP; lane++)
+        if (addresses[lane] != addresses[0] || strides[lane] != strides[0])
+            return "the lanes of the warp name different matrices";
+    const matrix m = {(unsigned char *)(uintptr_t)addresses[0], (int64_t)strides[0], bits, store};
+    if (interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROLE, 2) == 2)
+        move_accumulator(code, &m, store ? words + 3 : words);
+    else
+        load_factor(code, &m, words);
+    return NULL;
+}
+
+/* ---- where all begin ---- */
+
+/* Performs a matrix instruction on the fragments of a whole warp; `line`: in the PTX, for errors. */
+void INTEROP_SYM(cpu_matrix)(interop_cpu_block *block, uint32_t code, uint32_t line, void *fragments)
+{
+    interop_cpu_lanes *words = fragments;
+    const char *problem = NULL;
+    switch (interop_cpu_matrix_field(code, 0, 4)) {
+    case INTEROP_CPU_MMA:
+        INTEROP_SYM(cpu_matrix_multiply)(code, words);
+        break;
+    case INTEROP_CPU_LDMATRIX:
+        problem = move_rows(code, words, true);
+        break;
+    case INTEROP_CPU_STMATRIX:
+        problem = move_rows(code, words, false);
+        break;
+    case INTEROP_CPU_MOVMATRIX:
+        transpose(&words[0], &words[1]);
+        break;
+    default:
+        problem = move_matrix(code, words, interop_cpu_matrix_field(code, 0, 4) == INTEROP_CPU_WMMA_STORE);
+        break;
+    }
+    if (problem != NULL)
+        INTEROP_SYM(cpu_fail)(block, EXECUTION, NULL, "%s (ptx line %u)", problem, line);
+}
