@@ -70,7 +70,7 @@ def test_the_first_error_stops_the_launch() -> None:
     ("instruction", "named"),
     [
         ("wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned"),
-        ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 %f0, %f1, %f2, %f3;", "mma.sync"),
+        ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 %f0, %f1, %f2, %f3;", "mma.sync"),
         ("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [t, {%f4}];", "tex.1d"),
         ("add.rn.wobble.f32 %f0, %f1, %f2;", ".wobble"),
         ("shfl.down.b32 %r0, %r1, 1, 31;", "without .sync"),
@@ -203,7 +203,7 @@ def test_a_missing_kernel_lists_those_that_are_there() -> None:
 
 
 def test_a_source_line_is_named_where_the_ptx_tells_it() -> None:
-    body = ".loc 1 42 7\n\nmma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 %f0, %f1, %f2, %f3;"
+    body = ".loc 1 42 7\n\nmma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 %f0, %f1, %f2, %f3;"
     with pytest.raises(UnsupportedError, match=r"ptx line 7 \(source line 42\): `mma"):
         compile_kernel(HEADER + kernel(body), "k")
 
