@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 import json
 import shutil
 import struct
@@ -158,14 +157,11 @@ class Context:
         """
         from interop.executor import compile_kernel
 
-        variants = [(OURS, self.options())]
-        if "checks" in inspect.signature(compile_kernel).parameters:
-            variants.append((UNCHECKED, {**self.options(), "checks": False}))
         found = []
-        for name, options in variants:
+        for name, checks in ((OURS, True), (UNCHECKED, False)):
             try:
-                kernel = compile_kernel(ptx or self.ptx, symbol, **options)
-                call = self._launch(kernel, params, grid, block, shared, options.get("checks", True), before)
+                kernel = compile_kernel(ptx or self.ptx, symbol, checks=checks, **self.options())
+                call = self._launch(kernel, params, grid, block, shared, checks, before)
                 call()  # a translation for a block size comes with the first launch
                 if reset is not None:
                     reset()
@@ -187,17 +183,17 @@ class Context:
         before: Callable[[], None] | None,
     ) -> Callable[[], None]:
         """One launch as the launch layer makes it."""
+        from interop.executor.host import MemoryRange, pack_ranges
+
         buffer = pack(*params)
         three, by = [*grid, 1, 1][:3], [*block, 1, 1][:3]
-        more: dict[str, Any] = {}
-        if checks and "buffers" in inspect.signature(kernel.run).parameters:
-            more["buffers"] = [(p.ctypes.data, p.nbytes) for p in params if isinstance(p, np.ndarray)]
-        run = kernel.run
+        ranges = pack_ranges([MemoryRange(p.ctypes.data, p.nbytes) for p in params if isinstance(p, np.ndarray)])
+        known, run = ranges if checks else None, kernel.run
 
         def call() -> None:
             if before is not None:
                 before()
-            run(buffer, three, by, shared, 1, **more)
+            run(buffer, three, by, shared, 1, known)
 
         return call
 
