@@ -129,7 +129,6 @@ def _directed(t: Translator, i: Instruction, llvm: str, values: Sequence[str], m
 
 def _extreme(t: Translator, i: Instruction, llvm: str, values: Sequence[str], o: Options) -> str:
     """min, max. NaN loses against a number, or wins with `.NaN`; -0 is less than +0."""
-    name = f"{i.opcode}imum" + ("" if o.nan else "num")
     b, sign = t.b, ""
     if o.xorsign:
         bits = "i32" if llvm == "float" else "i64"
@@ -137,10 +136,28 @@ def _extreme(t: Translator, i: Instruction, llvm: str, values: Sequence[str], o:
         sign = b.bitcast(sign, bits, llvm)
     if o.absolute:
         values = [b.intrinsic("fabs", llvm, v) for v in values]
-    result = b.intrinsic(name, llvm, values[0], values[1])
-    for value in values[2:]:
-        result = b.intrinsic(name, llvm, result, value)
+    result = values[0]
+    for value in values[1:]:
+        result = (_propagating if o.nan else _numeric)(t, i.opcode, llvm, result, value)
     return b.intrinsic("copysign", llvm, result, sign) if sign else result
+
+
+def _propagating(t: Translator, opcode: str, llvm: str, a: str, b: str) -> str:
+    return t.b.intrinsic(f"{opcode}imum", llvm, a, b)
+
+
+def _numeric(t: Translator, opcode: str, llvm: str, a: str, b: str) -> str:
+    """The lesser or greater number; NaN only where both are.
+
+    Not ``llvm.minimumnum``: LLVM 22 translates it for x86-64 with the operands of `vmin` the wrong way round where it
+    knows that one of them is no NaN, and the other's NaN comes out.
+    """
+    bits = "i32" if llvm == "float" else "i64"
+    chosen = t.b.select(t.b.compare("olt" if opcode == "min" else "ogt", llvm, a, b), llvm, a, b)
+    # Equal numbers are the same bits or zeros of both signs.
+    same = t.b.binary("or" if opcode == "min" else "and", bits, t.b.bitcast(a, llvm, bits), t.b.bitcast(b, llvm, bits))
+    chosen = t.b.select(t.b.compare("oeq", llvm, a, b), llvm, t.b.bitcast(same, bits, llvm), chosen)
+    return t.b.select(t.b.compare("uno", llvm, b, b), llvm, a, chosen)
 
 
 def _half(t: Translator, i: Instruction, type_: str, values: Sequence[str], o: Options) -> str:

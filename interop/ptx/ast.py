@@ -106,7 +106,7 @@ class Guard:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Instruction:
     """One instruction: ``opcode`` is the first part of the dotted name, ``modifiers`` the others.
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from executor_harness import DTYPES, Case, evaluate, expect, floats, pairs, round_exact
+from executor_harness import DTYPES, Case, evaluate, expect, floats, pairs, pointers, round_exact, run
 
 BF16 = ml_dtypes.bfloat16
 MODES = ["rn", "rz", "rm", "rp"]
@@ -302,3 +302,16 @@ def test_nothing_is_contracted() -> None:
     assert (got == 0).all()
     (got,) = evaluate([Case("neg.f32 %d, %b; fma.rn.f32 %d, %a, %a, %d;", "f32", ("f32", "f32"))], [[a, a * a]])
     assert (got == np.float32(2.0**-24)).all()
+
+
+@pytest.mark.parametrize("operation", ["min", "max"])
+@pytest.mark.parametrize("threads", [1, 32])
+def test_a_number_known_as_one_wins_against_nan(operation: str, threads: int) -> None:
+    """LLVM turns the operands round where it sees that one is no NaN."""
+    nans = np.array([0x7FF8 << 48, 0xFFF8 << 48, 0x7FF0000000000001, 0x7FFC123400000000] * 8, np.uint64)
+    out = np.full(32, 5.0)
+    run(f""".visible .entry k(.param .u64 x, .param .u64 out) {{ .reg .b64 %x, %o; .reg .b32 %t; .reg .f64 %a, %b;
+        mov.u32 %t, %tid.x; ld.param.u64 %x, [x]; ld.param.u64 %o, [out]; mad.wide.u32 %x, %t, 8, %x;
+        mad.wide.u32 %o, %t, 8, %o; ld.global.f64 %a, [%x]; cvt.rn.f64.s32 %b, %t; {operation}.f64 %a, %a, %b;
+        st.global.f64 [%o], %a; ret; }}""", "k", pointers(nans, out), 1, threads)  # fmt: skip
+    assert out[:threads].tolist() == list(range(threads))
