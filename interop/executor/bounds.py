@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from interop.ptx import Function, Module, ast
 
-from .provenance import Provenance
+from .provenance import MEMORY, Provenance
 from .records import SITE_BYTES, Access, BlockField
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class Checks:
     def __init__(self, enabled: bool, module: Module, kernel: Function, reachable: tuple[Function, ...]) -> None:
         self.enabled = enabled
         self.sites = 0
+        self.addresses: set[int] = set()  # the kernel's parameters that become addresses which are checked
         self._parts = module, kernel, reachable
         self._provenance: Provenance | None = None
 
@@ -39,7 +40,11 @@ class Checks:
         """Whether an address in `register` may be compared with the buffers of a launch."""
         if self._provenance is None:
             self._provenance = Provenance(*self._parts)
-        return self._provenance.checkable(function, register)
+        origins = self._provenance.origins(function, register)
+        if origins == 0 or origins & MEMORY:
+            return False
+        self.addresses.update(self._provenance.parameters(origins))
+        return True
 
 
 def check_address(t: Translator, register: str, value: str, space: str, size: int, access: Access) -> None:

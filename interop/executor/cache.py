@@ -12,15 +12,17 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-_MAGIC = b"interop-cpu-1\n"
+_MAGIC = b"interop-cpu-2\n"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An object and what has to be known to load it: the module variables that it refers to."""
+    """An object and what has to be known to load it: the module variables that it refers to, and where in the parameter
+    buffer lies what becomes an address that is checked, as (offset, size); None where nothing is checked."""
 
     data: bytes
     externals: tuple[str, ...] = ()
+    addresses: tuple[tuple[int, int], ...] | None = None
 
 
 def directory() -> Path | None:
@@ -64,7 +66,13 @@ def load(name: str) -> Entry | None:
     if head != _MAGIC or hashlib.sha256(body).digest() != digest:
         return None
     line, _, data = body.partition(b"\n")
-    return Entry(data, tuple(json.loads(line)["externals"]))
+    head_ = json.loads(line)
+    addresses = head_["addresses"]
+    return Entry(
+        data,
+        tuple(head_["externals"]),
+        None if addresses is None else tuple((offset, size) for offset, size in addresses),
+    )
 
 
 def store(name: str, entry: Entry) -> None:
@@ -72,7 +80,8 @@ def store(name: str, entry: Entry) -> None:
     folder = directory()
     if folder is None:
         return
-    body = json.dumps({"externals": entry.externals}).encode() + b"\n" + entry.data
+    known = {"externals": entry.externals, "addresses": entry.addresses}
+    body = json.dumps(known).encode() + b"\n" + entry.data
     content = _MAGIC + hashlib.sha256(body).digest() + body
     with contextlib.suppress(OSError):
         target = folder / name[:2] / name

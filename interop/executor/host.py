@@ -71,14 +71,17 @@ class HostKernel:
     :ivar param_bytes: size of the parameter buffer.
     :ivar static_shared: bytes of its fixed shared memory.
     :ivar reqntid: the block that it is compiled for, or None.
+    :ivar addresses: where in the parameter buffer lies what becomes an address that is checked, as (offset, size); None
+        where nothing is checked.
     """
 
-    def __init__(self, record: Any, keep: object) -> None:
+    def __init__(self, record: Any, keep: object, addresses: tuple[tuple[int, int], ...] | None = None) -> None:
         self._record = record
         self._keep = keep  # owns the code
         self.symbol: str = ffi.string(record.symbol).decode()
         self.param_bytes: int = record.param_bytes
         self.static_shared: int = record.static_shared_bytes
+        self.addresses = addresses
         block = tuple(record.block)
         self.reqntid: tuple[int, int, int] | None = (block[0], block[1], block[2]) if any(block) else None
 

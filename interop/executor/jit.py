@@ -15,9 +15,9 @@ from interop import ptx
 
 from . import cache, codegen
 from ._native import ffi, lib
-from .analysis import plan_kernel
+from .analysis import Plan, plan_kernel
 from .builder import ModuleText
-from .emit import emit_kernel, module_variables
+from .emit import emit_kernel, module_variables, parameter_offsets
 from .host import HostKernel
 from .storage import Storage
 from .table import instruction_table
@@ -84,7 +84,7 @@ def _load_kernel(ptx_text: str, digest: str, symbol: str, lanes: int, checks: bo
         _define_variables(ptx_text, digest)
     engine = _engine(entry.data)
     record = ffi.cast("interop_cpu_kernel *", engine.get_global_value_address(_record(symbol)))
-    return HostKernel(record, engine)
+    return HostKernel(record, engine, entry.addresses)
 
 
 def _record(symbol: str) -> str:
@@ -98,7 +98,17 @@ def _translate(ptx_text: str, digest: str, symbol: str, lanes: int, checks: bool
     emit_kernel(plan, text, storage, _record(symbol))
     if dump:
         sys.stderr.write(f"; LLVM IR of {symbol} for the CPU device\n{text.text()}")
-    return cache.Entry(codegen.compile_ir(text.text(), codegen.host(), plan.coroutine), tuple(storage.used))
+    data = codegen.compile_ir(text.text(), codegen.host(), plan.coroutine)
+    return cache.Entry(data, tuple(storage.used), _addresses(plan))
+
+
+def _addresses(plan: Plan) -> tuple[tuple[int, int], ...] | None:
+    """The places of the parameters that become addresses which are checked."""
+    if not plan.checks.enabled:
+        return None
+    params = plan.function.params
+    offsets, _ = parameter_offsets(params)
+    return tuple((offsets[index], params[index].size) for index in sorted(plan.checks.addresses))
 
 
 def _variable_prefix(digest: str) -> str:

@@ -15,12 +15,14 @@ from interop.ptx import Function, Instruction, Module, ast
 from .analysis import instructions, variables
 from .pointers import call_target, is_indirect
 
-KNOWN = 1
-"""A parameter of the kernel, or a variable of its module."""
-MEMORY = 2
+MEMORY = 1
 """Loaded from memory that anybody may have written, or not known."""
-LOCAL = 4
+LOCAL = 2
 """The address of a variable in local memory."""
+VARIABLE = 4
+"""A variable of the module, or in shared memory."""
+_FIRST_PARAMETER = 8
+"""The bit of the kernel's first parameter; the others follow."""
 
 _INDEX = {
     "mul", "mul24", "shl", "shr", "div", "rem", "setp", "set", "sad", "popc", "clz", "bfind", "fns", "vote", "match",
@@ -78,10 +80,15 @@ class Provenance:
                 self._add(destination, MEMORY)
         self._solve()
 
-    def checkable(self, function: Function, register: str) -> bool:
-        """Whether the address in `register` can only mean memory that a launch knows of."""
-        origins = self._origins.get((function.name, register), 0)
-        return origins != 0 and not origins & MEMORY
+    def origins(self, function: Function, register: str) -> int:
+        """The set of what the value of `register` may come from, as bits; 0 for what is no pointer."""
+        return self._origins.get((function.name, register), 0)
+
+    @staticmethod
+    def parameters(origins: int) -> list[int]:
+        """The kernel's parameters in a set of origins, counted from 0."""
+        bits = origins // _FIRST_PARAMETER
+        return [index for index in range(bits.bit_length()) if bits >> index & 1]
 
     def _add(self, key: _Key, origins: int) -> bool:
         before = self._origins.get(key, 0)
@@ -99,10 +106,10 @@ class Provenance:
     def _read(self, function: Function) -> None:
         name = function.name
         for variable in self._module.variables:
-            self._add((name, variable.name), KNOWN)
+            self._add((name, variable.name), VARIABLE)
         if function is self._kernel:
-            for variable in function.params:
-                self._add((name, variable.name), KNOWN)
+            for index, variable in enumerate(function.params):
+                self._add((name, variable.name), _FIRST_PARAMETER << index)
         local = set()
         for variable in variables(function.body or ()):
             if variable.space == "local":
@@ -110,7 +117,7 @@ class Provenance:
             elif variable.space == "param":
                 local.add(variable.name)
             else:
-                self._add((name, variable.name), KNOWN)
+                self._add((name, variable.name), VARIABLE)
         for i in instructions(function.body or ()):
             self._instruction(function, i, local)
 
@@ -207,4 +214,4 @@ class Provenance:
                     grown |= self._add(content, MEMORY)
 
 
-__all__ = ["KNOWN", "LOCAL", "MEMORY", "Provenance"]
+__all__ = ["LOCAL", "MEMORY", "VARIABLE", "Provenance"]

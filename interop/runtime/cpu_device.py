@@ -15,6 +15,7 @@ from .device import CPU, Dim3, Limits
 
 if TYPE_CHECKING:
     from ..executor import HostKernel
+    from .plan import KernelPlan
 
 
 class CpuDevice:
@@ -29,6 +30,13 @@ class CpuDevice:
         self._lock = threading.Lock()
         self._loaded: dict[tuple[str, str], CpuKernel] = {}
         self._memory: dict[int, mmap.mmap] = {}
+        self.time_budget: float = 0
+        """Seconds after which a launch ends with an error; 0: ``INTEROP_CPU_BUDGET_SECONDS``, else there is none.
+
+        >>> from interop.runtime import device
+        >>> device("cpu").time_budget = 60.0
+        >>> device("cpu").time_budget = 0
+        """
 
     @property
     def name(self) -> str:
@@ -68,7 +76,7 @@ class CpuDevice:
                     if error.args and error.args[0] == str(error):
                         error.args = (f"{kernel.name}: {error}", *error.args[1:])
                     raise
-                found = self._loaded[key] = CpuKernel(kernel.name, host)
+                found = self._loaded[key] = CpuKernel(kernel.name, host, self)
         return found
 
     # -- streams: everything is done when a call returns ---------------------------------------------------------
@@ -103,6 +111,13 @@ class CpuDevice:
     def free(self, address: int) -> None:
         self._memory.pop(address, None)
 
+    def allocation(self, address: int) -> tuple[int, int] | None:
+        """The first byte and the size of the allocation that `address` lies in; None where it is none of ours."""
+        for start, block in list(self._memory.items()):
+            if start <= address < start + len(block):
+                return start, len(block)
+        return None
+
     def copy(self, target: int, source: int, size: int, direction: str, stream: int) -> None:
         ctypes.memmove(target, source, size)
 
@@ -112,14 +127,19 @@ class CpuKernel:
 
     max_threads = 1024
 
-    def __init__(self, name: str, host: HostKernel) -> None:
+    def __init__(self, name: str, host: HostKernel, device: CpuDevice) -> None:
         self._name = name
         self._host = host
+        self.device = device
+        self.addresses = host.addresses
+        self.suspects: dict[int, tuple[KernelPlan, tuple[int, ...]]] = {}  # by id() of the plan; see known_memory
         self.static_shared: int = host.static_shared
 
-    def launch(self, grid: Dim3, block: Dim3, shared: int, stream: int, params: bytes) -> None:
+    def launch(
+        self, grid: Dim3, block: Dim3, shared: int, stream: int, params: bytes, memory: bytes | None = None
+    ) -> None:
         try:
-            self._host.run(params, grid, block, shared)
+            self._host.run(params, grid, block, shared, 0, memory, self.device.time_budget)
         except ExecutionError as error:
             raise ExecutionError(f"{self._name}: {_unnamed(str(error), self._name, self._host.symbol)}") from None
         except LaunchError as error:

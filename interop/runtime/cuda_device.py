@@ -186,7 +186,9 @@ class CudaKernel:
         attribute = getattr(driver().CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
         return int(call("cuFuncGetAttribute", attribute, self._function))
 
-    def launch(self, grid: Dim3, block: Dim3, shared: int, stream: int, params: bytes) -> None:
+    def launch(
+        self, grid: Dim3, block: Dim3, shared: int, stream: int, params: bytes, memory: bytes | None = None
+    ) -> None:
         size = len(params)
         # One buffer for each call, so that threads do not share any: the driver copies it before it returns.
         buffer = ctypes.create_string_buffer(_PARAMS_AT + size)

@@ -53,8 +53,13 @@ class LoadedKernel(Protocol):
     def max_threads(self) -> int:
         """The most threads of a block with which this kernel runs on this device."""
 
-    def launch(self, grid: Dim3, block: Dim3, shared: int, stream: int, params: bytes) -> None:
-        """Runs or queues the kernel. Everything has been checked; `params` is the parameter buffer."""
+    def launch(
+        self, grid: Dim3, block: Dim3, shared: int, stream: int, params: bytes, memory: bytes | None = None
+    ) -> None:
+        """Runs or queues the kernel. Everything has been checked; `params` is the parameter buffer.
+
+        `memory` is what the kernel may touch, for the CPU device (:mod:`.known_memory`); None: nothing is known.
+        """
 
 
 class Device(Protocol):

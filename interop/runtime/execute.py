@@ -34,7 +34,9 @@ from abi.rules import check_shared, no_block_message, no_grid_message, no_shared
 
 from . import advice
 from .arrays import ArrayView, NotAnArray, view
+from .cpu_device import CpuKernel
 from .device import Device, DeviceKey, Dim3, LoadedKernel, open_device
+from .known_memory import known_memory
 from .plan import ArgumentPlan, KernelPlan, Kind
 from .stream import Stream, foreign_handle, stream_handle
 from .structs import check_fields
@@ -92,10 +94,13 @@ def launch(
     if 0 in grid:
         return None
     params = plan.pack(arguments.values)
+    memory = None
+    if isinstance(loaded, CpuKernel):
+        memory = known_memory(plan, loaded, loaded.device, arguments.values, arguments.views)
     try:
         for other in others:
             device.order_after(stream, other)
-        loaded.launch(grid, block, shared, stream, params)
+        loaded.launch(grid, block, shared, stream, params, memory)
         for other in others:
             device.order_after(other, stream)
     except ExecutionError:

@@ -21,6 +21,7 @@ from abi.rules import rules_of
 from .arrays import cupy_stream, numpy_scalar, torch_stream
 from .device import ENVIRONMENT_VARIABLE, Device, DeviceKey, LoadedKernel
 from .execute import overlaps_itself
+from .hot_memory import emit_memory
 from .hot_rules import TRUE, Expression, NotInline, inline
 from .memory import DeviceArray
 from .plan import ArgumentPlan, KernelPlan, Kind
@@ -309,11 +310,11 @@ class Source:
             if other is None:
                 raise NotInline(ast.leaf_text(leaf))
             first, second = sorted((mine, other), key=lambda a: a.position)
-            (b0, e0), (b1, e1) = self._extent(first), self._extent(second)
+            (b0, e0), (b1, e1) = self.extent(first), self.extent(second)
             tests.append(f"({e0} <= {b1} or {e1} <= {b0})")
         return Expression(f"({' and '.join(tests)})", condition=True) if tests else TRUE
 
-    def _extent(self, array: Array) -> tuple[str, str]:
+    def extent(self, array: Array) -> tuple[str, str]:
         """The names of the first byte of an array and of the first one after it."""
         i, contiguous = array.position, f"p{array.position} + n{array.position} * {array.itemsize}"
         begin, end = (f"b{i}", f"e{i}") if array.dims else (array.address, f"e{i}")
@@ -521,10 +522,11 @@ class Source:
         self.names |= {"LAUNCH": self.loaded.launch, "PACK": self.plan.packer.pack}
         self.names |= {"ExecutionError": ExecutionError, "DeviceError": DeviceError}
         grid, block = self._dimensions()
+        memory = emit_memory(self)
         self.add(f"params = PACK({self.packed()})")
         return [
             "    try:",
-            f"        LAUNCH(({grid}), ({block}), {self.shared.text}, {stream}, params)",
+            f"        LAUNCH(({grid}), ({block}), {self.shared.text}, {stream}, params{memory})",
             "    except ExecutionError:",
             "        raise",
             "    except DeviceError:  # nothing ran: the slow path tells the arguments",

@@ -32,7 +32,7 @@ class Recorder:
     max_threads: int = 512
     failure: Exception | None = None
 
-    def launch(self, grid: Any, block: Any, shared: int, stream: int, params: bytes) -> None:
+    def launch(self, grid: Any, block: Any, shared: int, stream: int, params: bytes, memory: None = None) -> None:
         if self.failure is not None:
             raise self.failure
         self.launches.append((tuple(grid), tuple(block), shared, stream, params))
