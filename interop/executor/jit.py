@@ -17,9 +17,9 @@ from . import cache, codegen
 from ._native import ffi, lib
 from .analysis import Plan, plan_kernel
 from .builder import ModuleText
-from .emit import emit_kernel, module_variables, parameter_offsets
+from .emit import emit_kernel, module_variables
 from .host import HostKernel
-from .storage import Storage
+from .storage import Storage, parameter_offsets
 from .table import instruction_table
 
 _PREFIX = "interop_"
