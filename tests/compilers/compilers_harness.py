@@ -120,3 +120,44 @@ def fresh(tool: str, module: str, folder: Path, *options: str) -> Source:
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return Source(folder)
+
+
+@dataclass(frozen=True)
+class Cuda:
+    """A file of ``make/cuda`` as one compiler translates it: NVRTC now, with `options`, or another one kept as data."""
+
+    name: str
+    label: str
+    options: tuple[str, ...] = ()
+
+    @property
+    def fast(self) -> bool:
+        """Whether it was compiled with approximate mathematics."""
+        return self.label.endswith("fast")
+
+    @property
+    def text(self) -> str:
+        """The PTX."""
+        if self.label.startswith("kept-"):
+            return (DATA / self.label.removeprefix("kept-") / f"{self.name}.ptx").read_text()
+        return _nvrtc(self.name, self.options)
+
+    def kernel(self, symbol: str = "", **launch: int) -> Made:
+        """One of its kernels: the one that bears its name, or `symbol`."""
+        return Made(self.text, symbol or self.name, **launch)
+
+
+@cache
+def _nvrtc(name: str, options: tuple[str, ...]) -> str:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="needs cuda-python")
+    sys.path.insert(0, str(MAKE))
+    try:
+        from make_cuda import nvrtc  # type: ignore[import-not-found]
+    finally:
+        sys.path.remove(str(MAKE))
+    try:
+        return str(nvrtc(name, list(options)))
+    except RuntimeError as problem:
+        if "error" in str(problem):
+            raise
+        pytest.skip(f"NVRTC is not installed: {problem}")
