@@ -263,7 +263,9 @@ enum { INTEROP_CPU_PLACE = 192 };
     X(uint16_t, cpu_f64_to_half, (double a, uint32_t bfloat, uint32_t mode))                                           \
     X(uint16_t, cpu_s64_to_half, (int64_t a, uint32_t bfloat, uint32_t mode))                                          \
     X(uint16_t, cpu_u64_to_half, (uint64_t a, uint32_t bfloat, uint32_t mode))                                         \
-    X(uint16_t, cpu_fma_half, (double a, double b, double c, uint32_t bfloat, uint32_t mode))
+    X(uint16_t, cpu_fma_half, (double a, double b, double c, uint32_t bfloat, uint32_t mode))                          \
+    X(uint32_t, cpu_f64_to_f8, (double a, uint32_t e5m2))                                                              \
+    X(uint32_t, cpu_fns, (uint32_t mask, uint32_t base, int32_t offset))
 
 #define INTEROP_CPU_DECLARE(type, name, parameters) type INTEROP_SYM(name) parameters;
 INTEROP_CPU_HELPERS(INTEROP_CPU_DECLARE)

@@ -93,15 +93,24 @@ UNSIGNED_CONVERSION(cpu_u64_to_f64, double)
 
 /* ---- half formats ---- */
 
-/* Rounds |x| = significand * 2^exponent, with `sticky` for anything below, to f16 (5 exponent bits) or bf16 (8). */
-static uint16_t pack_half(uint32_t sign, uint64_t significand, int exponent, bool sticky, uint32_t bfloat,
-                          uint32_t mode)
+/* A format of at most 16 bits: significant digits, exponents of the smallest subnormal and of the largest numbers, and
+ * the bits of infinity without the sign. */
+typedef struct {
+    int digits, lowest, highest;
+    uint16_t infinity;
+} narrow_format;
+
+enum { F16, BF16, E4M3, E5M2 };
+static const narrow_format formats[] = {
+    {11, -24, 15, 0x7c00}, {8, -133, 127, 0x7f80}, {4, -9, 8, 0x7f}, {3, -16, 15, 0x7c}};
+
+/* Rounds |x| = significand * 2^exponent, with `sticky` for anything below. The result has no sign. */
+static uint16_t pack(const narrow_format *format, bool sign, uint64_t significand, int exponent, bool sticky,
+                     uint32_t mode)
 {
-    const int digits = bfloat ? 8 : 11, lowest = bfloat ? -133 : -24, highest = bfloat ? 127 : 15;
-    const uint32_t infinity = bfloat ? 0x7f80 : 0x7c00;
-    const uint16_t signed_zero = (uint16_t)(sign << 15);
+    const int digits = format->digits, lowest = format->lowest;
     if (significand == 0 && !sticky)
-        return signed_zero;
+        return 0;
     int length = 0;
     while (length < 64 && significand >> length)
         length++;
@@ -132,47 +141,61 @@ static uint16_t pack_half(uint32_t sign, uint64_t significand, int exponent, boo
         unit++;
     }
     if (kept >> (digits - 1) == 0)
-        return (uint16_t)(signed_zero | kept); /* subnormal or zero */
+        return (uint16_t)kept; /* subnormal or zero */
     const int top = unit + digits - 1;
-    if (top > highest) {
+    if (top > format->highest) {
         const bool to_infinity = mode == NEAREST || (mode == DOWN && sign) || (mode == UP && !sign);
-        return (uint16_t)(signed_zero | (to_infinity ? infinity : infinity - 1));
+        return (uint16_t)(to_infinity ? format->infinity : format->infinity - 1);
     }
-    const uint64_t biased = (uint64_t)(top + (bfloat ? 127 : 15));
-    return (uint16_t)(signed_zero | biased << (digits - 1) | (kept & ((UINT64_C(1) << (digits - 1)) - 1)));
+    const uint64_t biased = (uint64_t)(top - lowest - digits + 2);
+    return (uint16_t)(biased << (digits - 1) | (kept & ((UINT64_C(1) << (digits - 1)) - 1)));
 }
 
-static uint16_t round_to_half(double a, bool sticky, uint32_t bfloat, uint32_t mode)
+/* A number that is not NaN, rounded, without its sign. */
+static uint16_t round_magnitude(const narrow_format *format, double a, uint32_t mode)
 {
     uint64_t bits;
     memcpy(&bits, &a, sizeof bits);
-    const uint32_t sign = (uint32_t)(bits >> 63);
+    const bool sign = bits >> 63;
     const int exponent = (int)(bits >> 52 & 0x7ff);
     const uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
-    if (exponent == 0x7ff) {
-        if (fraction)
-            return 0x7fff;
-        return (uint16_t)(sign << 15 | (bfloat ? 0x7f80u : 0x7c00u));
-    }
+    if (exponent == 0x7ff)
+        return format->infinity;
     if (exponent == 0)
-        return pack_half(sign, fraction, -1074, sticky, bfloat, mode);
-    return pack_half(sign, fraction | UINT64_C(1) << 52, exponent - 1075, sticky, bfloat, mode);
+        return pack(format, sign, fraction, -1074, false, mode);
+    return pack(format, sign, fraction | UINT64_C(1) << 52, exponent - 1075, false, mode);
 }
 
 uint16_t INTEROP_SYM(cpu_f64_to_half)(double a, uint32_t bfloat, uint32_t mode)
 {
-    return round_to_half(a, false, bfloat, mode);
+    if (isnan(a))
+        return 0x7fff;
+    const uint16_t magnitude = round_magnitude(&formats[bfloat ? BF16 : F16], a, mode);
+    return (uint16_t)(magnitude | (signbit(a) ? 0x8000 : 0));
+}
+
+/* To nearest even, what is out of range to the largest finite number. */
+uint32_t INTEROP_SYM(cpu_f64_to_f8)(double a, uint32_t e5m2)
+{
+    if (isnan(a))
+        return 0x7f;
+    const narrow_format *format = &formats[e5m2 ? E5M2 : E4M3];
+    uint32_t magnitude = round_magnitude(format, a, NEAREST);
+    if (magnitude >= format->infinity)
+        magnitude = format->infinity - 1u;
+    return magnitude | (signbit(a) ? 0x80 : 0);
 }
 
 uint16_t INTEROP_SYM(cpu_u64_to_half)(uint64_t a, uint32_t bfloat, uint32_t mode)
 {
-    return pack_half(0, a, 0, false, bfloat, mode);
+    return pack(&formats[bfloat ? BF16 : F16], false, a, 0, false, mode);
 }
 
 uint16_t INTEROP_SYM(cpu_s64_to_half)(int64_t a, uint32_t bfloat, uint32_t mode)
 {
     const uint64_t magnitude = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
-    return pack_half(a < 0, magnitude, 0, false, bfloat, mode);
+    const uint16_t half = pack(&formats[bfloat ? BF16 : F16], a < 0, magnitude, 0, false, mode);
+    return (uint16_t)(half | (a < 0 ? 0x8000 : 0));
 }
 
 /* a * b + c of half operands, rounded once. The product of two is exact in double; the sum is rounded to odd, which
@@ -182,7 +205,7 @@ uint16_t INTEROP_SYM(cpu_fma_half)(double a, double b, double c, uint32_t bfloat
     const volatile double product = a * b;
     const volatile double sum = product + c;
     if (!isfinite(sum))
-        return round_to_half(sum, false, bfloat, mode);
+        return INTEROP_SYM(cpu_f64_to_half)(sum, bfloat, mode);
     const volatile double back = sum - product;
     const volatile double rest = sum - back;
     const volatile double low = c - back, high = product - rest;
@@ -199,5 +222,22 @@ uint16_t INTEROP_SYM(cpu_fma_half)(double a, double b, double c, uint32_t bfloat
         bits += (error > 0) == (value > 0) ? 1 : UINT64_MAX;
     double odd;
     memcpy(&odd, &bits, sizeof odd);
-    return round_to_half(odd, false, bfloat, mode);
+    return INTEROP_SYM(cpu_f64_to_half)(odd, bfloat, mode);
+}
+
+/* ---- bits ---- */
+
+/* The position of the bit of `mask` that is the |offset|-th set one from bit `base` on, upwards or, where `offset` is
+ * negative, downwards; `base` itself where `offset` is 0 and the bit is set; all ones when there is none. */
+uint32_t INTEROP_SYM(cpu_fns)(uint32_t mask, uint32_t base, int32_t offset)
+{
+    int64_t left = offset == 0 ? 1 : offset < 0 ? -(int64_t)offset : offset;
+    const int64_t step = offset < 0 ? -1 : 1;
+    for (int64_t position = base; position >= 0 && position < 32; position += step) {
+        if (mask >> position & 1 && --left == 0)
+            return (uint32_t)position;
+        if (offset == 0)
+            break;
+    }
+    return UINT32_MAX;
 }

@@ -264,3 +264,11 @@ def extend(t: Translator, i: Instruction, m: Modifiers) -> None:
     left = shifted(t, "shl", "i32", value, rest, 32)
     result = shifted(t, "ashr" if is_signed(type_) else "lshr", "i32", left, rest, 32)
     t.write(t.operand(0), type_, result)
+
+
+@TABLE("fns")
+def find_set(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """The n-th set bit of a mask from a position on."""
+    m.type()
+    arguments = [("i32", t.read(t.operand(k), type_)) for k, type_ in ((1, "b32"), (2, "u32"), (3, "s32"))]
+    t.write(t.operand(0), "b32", t.b.helper("i32", "fns", arguments))

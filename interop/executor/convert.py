@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TABLE = Table()
 
+_EIGHTS = ("e4m3x2", "e5m2x2")
 _INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
@@ -73,6 +74,15 @@ def _unpack(t: Translator, destination: ast.Vector, type_: str, value: str) -> N
 def cvt(t: Translator, i: Instruction, m: Modifiers) -> None:
     """Conversion between any two of the integer and floating-point types."""
     source, target = m.type(), m.type()
+    if target in _EIGHTS:
+        _cvt_eights(t, i, m, source, target)
+        return
+    if source in _EIGHTS:
+        _cvt_from_eights(t, i, m, source, target)
+        return
+    if target == "tf32":
+        _cvt_tf32(t, i, m, source)
+        return
     if target in PACKED:
         _cvt_packed(t, i, m, source, target)
         return
@@ -200,6 +210,77 @@ def _cvt_packed(t: Translator, i: Instruction, m: Modifiers, source: str, target
         value = _float_to_float(t, "f32", element, t.read(t.operand(index), "f32"), "", mode, flush)
         results.append(_clamp(t, element, value, False) if relu else value)
     t.write(t.operand(0), target, halves.join(t, results, target))
+
+
+# ---- formats of tensor instructions ----
+
+
+def _cvt_eights(t: Translator, i: Instruction, m: Modifiers, source: str, target: str) -> None:
+    """Two numbers to two 8-bit ones; what is out of range becomes the largest number. NaN keeps no sign."""
+    if not m.flag("satfinite") or not m.flag("rn"):
+        raise malformed(i, "a conversion to an 8-bit format is .rn.satfinite")
+    relu = m.flag("relu")
+    b = t.b
+    if source == "f32":
+        values = [t.read(t.operand(k), "f32") for k in (2, 1)]
+    elif source == "f16x2":
+        values = [halves.widen(t, v, "f16") for v in halves.split(t, t.read(t.operand(1), source), source)]
+    else:
+        raise unsupported(i)
+    result = "0"
+    for index, value in enumerate(values):
+        if relu:
+            value = b.select(b.compare("ole", "float", value, "0.0"), "float", "0.0", value)
+        arguments = [("double", b.cast("fpext", value, "float", "double")), ("i32", str(_EIGHTS.index(target)))]
+        byte = b.helper("i32", "f64_to_f8", arguments)
+        result = b.binary("or", "i32", result, b.binary("shl", "i32", byte, str(8 * index)) if index else byte)
+    t.write(t.operand(0), target, b.resize(result, "i32", "i16"))
+
+
+def _cvt_from_eights(t: Translator, i: Instruction, m: Modifiers, source: str, target: str) -> None:
+    """Two 8-bit numbers to halves; exact. e5m2 is the upper byte of f16, e4m3 is f16 with another bias."""
+    if target != "f16x2" or not m.flag("rn"):
+        raise unsupported(i)
+    relu = m.flag("relu")
+    b = t.b
+    both = t.read(t.operand(1), source)
+    results = []
+    for byte in (b.binary("shl", "i16", both, "8"), b.binary("and", "i16", both, "-256")):
+        if source == "e5m2x2":
+            value = halves.widen(t, byte, "f16")
+        else:
+            magnitude = b.binary("lshr", "i16", b.binary("and", "i16", byte, "32512"), "1")
+            shifted = b.binary("or", "i16", magnitude, b.binary("and", "i16", byte, "-32768"))
+            value = b.binary("fmul", "float", halves.widen(t, shifted, "f16"), "256.0")
+            nan = b.compare("eq", "i16", magnitude, "16256")
+            value = b.select(nan, "float", "0x7FF8000000000000", value)
+        if relu:
+            value = b.select(b.compare("ole", "float", value, "0.0"), "float", "0.0", value)
+        results.append(halves.narrow(t, value, "f16"))
+    t.write(t.operand(0), target, halves.join(t, results, target))
+
+
+def _cvt_tf32(t: Translator, i: Instruction, m: Modifiers, source: str) -> None:
+    """f32 with 10 digits behind the point, in the upper bits of 32."""
+    rounding = m.take("rna", "rn", "rz")
+    relu = m.flag("relu")
+    if source != "f32" or not rounding:
+        raise unsupported(i)
+    b = t.b
+    value = t.read(t.operand(1), source)
+    bits = b.bitcast(value, "float", "i32")
+    finite = b.compare("ult", "i32", b.binary("and", "i32", bits, "2147483647"), "2139095040")
+    if rounding == "rna":
+        rounded = b.binary("add", "i32", bits, "4096")
+    elif rounding == "rn":
+        odd = b.binary("and", "i32", b.binary("lshr", "i32", bits, "13"), "1")
+        rounded = b.binary("add", "i32", bits, b.binary("add", "i32", odd, "4095"))
+    else:
+        rounded = bits
+    result = b.binary("and", "i32", b.select(finite, "i32", rounded, bits), "-8192")
+    if relu:
+        result = b.select(b.compare("ole", "float", value, "0.0"), "i32", "0", result)
+    t.write(t.operand(0), "b32", b.select(b.compare("uno", "float", value, value), "i32", "2147483647", result))
 
 
 # ---- addresses ----

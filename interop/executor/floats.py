@@ -162,7 +162,7 @@ def _numeric(t: Translator, opcode: str, llvm: str, a: str, b: str) -> str:
 
 def _half(t: Translator, i: Instruction, type_: str, values: Sequence[str], o: Options) -> str:
     """Half formats: computed in a format wide enough that rounding twice is rounding once."""
-    if o.xorsign or (o.mode and i.opcode in ("add", "sub", "mul")):
+    if o.mode and i.opcode in ("add", "sub", "mul"):
         raise unsupported(i)
     if o.flush:
         values = [halves.flush_half(t, v, type_) for v in values]

@@ -10,7 +10,7 @@ _SCALAR = {
     "b128": "i128",
     # Half formats are kept as bits: arithmetic on LLVM's `half` makes library calls on x86-64.
     "f16": "i16", "bf16": "i16", "f16x2": "i32", "bf16x2": "i32", "u16x2": "i32", "s16x2": "i32",
-    "f32": "float", "f64": "double", "f32x2": "i64", "tf32": "i32",
+    "f32": "float", "f64": "double", "f32x2": "i64", "tf32": "i32", "e4m3x2": "i16", "e5m2x2": "i16",
 }  # fmt: skip
 
 BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "i128": 128, "float": 32, "double": 64}
