@@ -74,7 +74,7 @@ def test_the_first_error_stops_the_launch() -> None:
         ("tex.1d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [t, {%f4}];", "tex.1d"),
         ("add.rn.wobble.f32 %f0, %f1, %f2;", ".wobble"),
         ("shfl.down.b32 %r0, %r1, 1, 31;", "without .sync"),
-        ("cvt.rn.satfinite.e4m3x2.f32 %h0, %f0, %f1;", "cvt.rn.satfinite.e4m3x2.f32"),
+        ("cvt.rn.bf16x2.e4m3x2 %r0, %h0;", "cvt.rn.bf16x2.e4m3x2"),
         ("barrier.cluster.arrive;", "clusters"),
         ("mov.u32 %r0, %pm0;", "the special register %pm0"),
         ("call mystery, ();", "does not define mystery"),
