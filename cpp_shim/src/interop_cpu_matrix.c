@@ -16,8 +16,7 @@ void *INTEROP_SYM(cpu_fragment)(interop_cpu_block *block, const interop_cpu_thre
     if (warps > block->fragment_capacity) {
         /* No thread of this block has a column yet: the first that asks gets room for all. */
         free(block->fragments);
-        /* Aligned to a row of lanes: emitted code tells a lane's number from the address of its column. */
-        block->fragments = aligned_alloc(sizeof(interop_cpu_lanes), warps * size);
+        block->fragments = aligned_alloc(64, warps * size);
         block->fragment_capacity = block->fragments != NULL ? (uint32_t)warps : 0;
         if (block->fragments == NULL)
             INTEROP_SYM(cpu_fail)(block, OUT_OF_MEMORY, NULL, "no memory for the matrices of a block");
@@ -42,10 +41,9 @@ static const char *move_rows(uint32_t code, interop_cpu_lanes *words, bool load)
 {
     const uint32_t count = 1u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_DEPTH, 2);
     const bool transposed = code & INTEROP_CPU_A_COLUMNS;
-    uint64_t addresses[WARP];
-    memcpy(addresses, words + (load ? count : 0), sizeof addresses);
+    const interop_cpu_lanes *addresses = words + (load ? count : 0);
     for (uint32_t lane = 0; lane < 8 * count; lane++)
-        if (addresses[lane] % 16 != 0)
+        if (addresses->at[lane] % 16 != 0)
             return "the address of a row is not aligned to 16 bytes";
     for (uint32_t m = 0; m < count; m++) {
         interop_cpu_lanes block;
@@ -56,7 +54,7 @@ static const char *move_rows(uint32_t code, interop_cpu_lanes *words, bool load)
                 block = words[2 + m];
         }
         for (uint32_t row = 0; row < 8; row++) {
-            void *memory = (void *)(uintptr_t)addresses[8 * m + row];
+            void *memory = (void *)(uintptr_t)interop_cpu_wide(addresses, 8 * m + row);
             if (load)
                 memcpy(block.at + 4 * row, memory, 16);
             else
@@ -137,15 +135,15 @@ static void load_factor(uint32_t code, const matrix *m, interop_cpu_lanes *words
         1u << interop_cpu_matrix_field(code, is_a ? INTEROP_CPU_AT_ROWS : INTEROP_CPU_AT_COLUMNS, 2);
     const uint32_t each = is_a && blocks > 1 ? 2 : 1;
     const bool along = is_a ? !(code & INTEROP_CPU_A_COLUMNS) : !(code & INTEROP_CPU_B_ROWS);
-    const uint32_t row_bytes = m->bits == 64 ? 32 : 16, elements = row_bytes * 8 / m->bits;
+    const uint32_t elements = 128 / m->bits;
     unsigned char *out = (unsigned char *)words;
     for (uint32_t r = 0; r < blocks * depth; r++) {
         const uint32_t inside = r % (each * depth);
         const uint32_t first = (r / (each * depth) * each + inside % each) * 8, inner = inside / each * elements;
         for (uint32_t row = 0; row < 8; row++) {
-            unsigned char *to = out + (8 * r + row) * row_bytes;
+            unsigned char *to = out + (8 * r + row) * 16;
             if (along) {
-                memcpy(to, m->base + ((int64_t)(first + row) * m->stride + inner) * (int64_t)m->bits / 8, row_bytes);
+                memcpy(to, m->base + ((int64_t)(first + row) * m->stride + inner) * (int64_t)m->bits / 8, 16);
                 continue;
             }
             for (uint32_t k = 0; k < elements; k++)
@@ -177,6 +175,27 @@ static void move_accumulator(uint32_t code, const matrix *m, interop_cpu_lanes *
     }
 }
 
+/* Matrices of m8n8k4 of f64. */
+static void move_doubles(uint32_t code, const matrix *m, interop_cpu_lanes *words)
+{
+    const uint32_t role = interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROLE, 2);
+    const bool by_columns = role == 1 ? !(code & INTEROP_CPU_B_ROWS) : code & INTEROP_CPU_A_COLUMNS;
+    for (uint32_t lane = 0; lane < WARP; lane++)
+        for (uint32_t i = 0; i < (role == 2 ? 2 : 1); i++) {
+            uint32_t row = lane / 4, column = lane % 4;
+            if (role == 1) {
+                row = lane % 4;
+                column = lane / 4;
+            } else if (role == 2) {
+                column = lane % 4 * 2 + i;
+            }
+            uint64_t value = interop_cpu_wide(words + 2 * i, lane);
+            move_element(m, by_columns ? column : row, by_columns ? row : column, &value);
+            if (!m->store)
+                interop_cpu_set_wide(words + 2 * i, lane, value);
+        }
+}
+
 static uint32_t registers_of(uint32_t code, uint32_t bits)
 {
     const uint32_t rows = interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROWS, 2);
@@ -196,14 +215,15 @@ static const char *move_matrix(uint32_t code, interop_cpu_lanes *words, bool sto
 {
     const uint32_t bits = bits_of_kind(interop_cpu_matrix_field(code, INTEROP_CPU_AT_KIND, 4));
     const interop_cpu_lanes *operands = words + (store ? 0 : registers_of(code, bits));
-    uint64_t addresses[WARP];
-    memcpy(addresses, operands, sizeof addresses);
-    const uint32_t *strides = operands[2].at;
+    const uint64_t address = interop_cpu_wide(operands, 0);
+    const uint32_t stride = operands[2].at[0];
     for (uint32_t lane = 1; lane < WARP; lane++)
-        if (addresses[lane] != addresses[0] || strides[lane] != strides[0])
+        if (interop_cpu_wide(operands, lane) != address || operands[2].at[lane] != stride)
             return "the lanes of the warp name different matrices";
-    const matrix m = {(unsigned char *)(uintptr_t)addresses[0], (int64_t)strides[0], bits, store};
-    if (interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROLE, 2) == 2)
+    const matrix m = {(unsigned char *)(uintptr_t)address, (int64_t)stride, bits, store};
+    if (bits == 64)
+        move_doubles(code, &m, store ? words + 3 : words);
+    else if (interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROLE, 2) == 2)
         move_accumulator(code, &m, store ? words + 3 : words);
     else
         load_factor(code, &m, words);

@@ -2,7 +2,7 @@
  * share. Not for callers.
  *
  * All fragments of a warp lie side by side, a register at a time: `words[register][lane]`. A register of 64 bits takes
- * two of these rows and has its 32 values one behind the other. What the instruction yields comes first, then its
+ * two of these rows, the first for the low halves. What the instruction yields comes first, then its
  * operands in the order of the PTX.
  *
  * In nearly all fragments of PTX a register of the warp is a block of 8 rows of matrix A, or 8 columns of matrix B,
@@ -60,6 +60,17 @@ enum interop_cpu_matrix_flag {
     INTEROP_CPU_BITS_AND = 1 << 21, /* of two bits: and, not exclusive or */
     INTEROP_CPU_SPARSE = 1 << 22
 };
+
+static inline uint64_t interop_cpu_wide(const interop_cpu_lanes *rows, uint32_t lane)
+{
+    return rows[0].at[lane] | (uint64_t)rows[1].at[lane] << 32;
+}
+
+static inline void interop_cpu_set_wide(interop_cpu_lanes *rows, uint32_t lane, uint64_t value)
+{
+    rows[0].at[lane] = (uint32_t)value;
+    rows[1].at[lane] = (uint32_t)(value >> 32);
+}
 
 static inline uint32_t interop_cpu_matrix_field(uint32_t code, uint32_t at, uint32_t bits)
 {

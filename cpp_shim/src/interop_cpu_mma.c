@@ -179,21 +179,27 @@ static void add_integers(interop_cpu_lanes *d, const interop_cpu_lanes *c, const
 
 /* ---- the other shapes ---- */
 
+static double double_of(const interop_cpu_lanes *rows, uint32_t lane)
+{
+    const uint64_t bits = interop_cpu_wide(rows, lane);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 /* m8n8k4 of f64. */
 static void double_block(interop_cpu_lanes *words)
 {
-    double a[WARP], b[WARP], c[2][WARP], d[2][WARP];
-    memcpy(a, words + 4, sizeof a);
-    memcpy(b, words + 6, sizeof b);
-    memcpy(c, words + 8, sizeof c);
+    const interop_cpu_lanes *a = words + 4, *b = words + 6, *c = words + 8;
     for (uint32_t lane = 0; lane < WARP; lane++)
         for (uint32_t i = 0; i < 2; i++) {
-            double sum = c[i][lane];
+            double sum = double_of(c + 2 * i, lane);
             for (uint32_t k = 0; k < 4; k++)
-                sum = fma(a[lane / 4 * 4 + k], b[(lane % 4 * 2 + i) * 4 + k], sum);
-            d[i][lane] = sum;
+                sum = fma(double_of(a, lane / 4 * 4 + k), double_of(b, (lane % 4 * 2 + i) * 4 + k), sum);
+            uint64_t bits;
+            memcpy(&bits, &sum, sizeof bits);
+            interop_cpu_set_wide(words + 2 * i, lane, bits);
         }
-    memcpy(words, d, sizeof d);
 }
 
 static float quad_element(const interop_cpu_lanes *registers, uint32_t lane, uint32_t index)

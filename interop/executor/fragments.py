@@ -66,7 +66,7 @@ class Flag(IntFlag):
 
 @dataclass(frozen=True)
 class Shape:
-    """Extents in blocks of 8 rows, of 8 columns, and of 16 bytes along the inner dimension.
+    """Extents in blocks of 8 rows, of 8 columns, and of 16 bytes along the inner dimension (32 for f64).
 
     >>> Shape.of((16, 8, 16), Kind.BF16)
     Shape(rows=2, columns=1, depth=2)
@@ -80,7 +80,7 @@ class Shape:
     def of(cls, extents: tuple[int, int, int], kind: Kind) -> Shape:
         """The blocks of a shape ``m``, ``n``, ``k``."""
         m, n, k = extents
-        return cls(m // 8, n // 8, max(k * BITS[kind] // 128, 1))
+        return cls(m // 8, n // 8, 1 if kind == Kind.F64 else k * BITS[kind] // 128)
 
 
 def encode(
@@ -103,34 +103,39 @@ def perform(t: Translator, code: int, inputs: Sequence[tuple[str, str]], results
     A thread stores its registers into its column of the warp's fragments and waits; the scheduler calls the runtime's
     ``cpu_matrix`` once all lanes have come.
     """
-    row = sum(_words(type_) for type_ in results)
-    assert row + sum(_words(type_) for type_, _ in inputs) <= MAX_WORDS
-    for type_, value in inputs:
-        t.b.store(type_, value, _place(t, type_, row))
-        row += _words(type_)
+    count = sum(_words(type_) for type_ in results)
+    words = [word for type_, value in inputs for word in _split(t, type_, value)]
+    assert count + len(words) <= MAX_WORDS
+    # Each lane keeps to its own column: those that go on first must not disturb what others have yet to read.
+    for row, word in enumerate(words, count):
+        t.b.store("i32", word, _place(t, row))
     t.b.store("i32", "-1", t.thread_field(ThreadField.MASK))
     t.b.store("i32", str(code), t.thread_field(ThreadField.MODE))
     t.suspend(Wait.MATRIX)
-    values, row = [], 0
-    for type_ in results:
-        values.append(t.b.load(type_, _place(t, type_, row)))
-        row += _words(type_)
-    return values
+    rows = iter([t.b.load("i32", _place(t, row)) for row in range(count)])
+    return [_join(t, next(rows), next(rows)) if type_ == "i64" else next(rows) for type_ in results]
 
 
 def _words(type_: str) -> int:
     return 2 if type_ == "i64" else 1
 
 
-def _place(t: Translator, type_: str, row: int) -> str:
-    """Where this lane's value of a register lies. Values of 64 bits are a row of their own width."""
+def _split(t: Translator, type_: str, value: str) -> list[str]:
+    """A register as words of 32 bits, the low one first."""
+    if type_ != "i64":
+        return [value]
+    return [t.b.resize(part, "i64", "i32") for part in (value, t.b.binary("lshr", "i64", value, "32"))]
+
+
+def _join(t: Translator, low: str, high: str) -> str:
+    upper = t.b.binary("shl", "i64", t.b.resize(high, "i32", "i64"), "32")
+    return t.b.binary("or", "i64", upper, t.b.resize(low, "i32", "i64"))
+
+
+def _place(t: Translator, row: int) -> str:
+    """Where this lane's word of a row lies."""
     if not t.fragment:
         t.fragment = True
         t.b.module.declare("ptr", f"{t.b.module.prefix}cpu_fragment", ["ptr", "ptr"])
-        t.b.entry += [
-            f"  %fragment = call ptr @{t.b.module.prefix}cpu_fragment(ptr %blk, ptr %thr)",
-            "  %fragment.bits = ptrtoint ptr %fragment to i64",
-            f"  %fragment.lane = and i64 %fragment.bits, {4 * WARP - 1}",
-            "  %fragment.wide = getelementptr i8, ptr %fragment, i64 %fragment.lane",
-        ]
-    return t.b.offset("%fragment.wide" if type_ == "i64" else "%fragment", 4 * WARP * row)
+        t.b.entry.append(f"  %fragment = call ptr @{t.b.module.prefix}cpu_fragment(ptr %blk, ptr %thr)")
+    return t.b.offset("%fragment", 4 * WARP * row)
