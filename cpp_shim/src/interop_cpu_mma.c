@@ -118,7 +118,7 @@ static uint32_t count_bits(uint32_t value)
     return ((value + (value >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24;
 }
 
-static void bit_block(const interop_cpu_block_product *p, bool conjunction)
+static void bit_block(const interop_cpu_block_product *p)
 {
     for (uint32_t row = 0; row < 8 * p->rows; row++)
         for (uint32_t column = 0; column < 8; column++) {
@@ -126,7 +126,7 @@ static void bit_block(const interop_cpu_block_product *p, bool conjunction)
             for (uint32_t k = 0; k < 4 * p->depth; k++) {
                 const uint32_t a = p->a[row / 8 + k / 4 * p->rows].at[row % 8 * 4 + k % 4];
                 const uint32_t b = p->b[k / 4].at[column * 4 + k % 4];
-                sum += count_bits(conjunction ? a & b : a ^ b);
+                sum += count_bits(p->conjunction ? a & b : a ^ b);
             }
             p->sum[row / 8 * 2 + column % 2].at[row % 8 * 4 + column / 2] = sum;
         }
@@ -268,7 +268,8 @@ static void multiply_block(uint32_t code, const interop_cpu_block_product *p, in
         add_integers(d, c, p->sum, 2 * p->rows, code & INTEROP_CPU_SATURATE);
         break;
     case INTEROP_CPU_KIND_B1:
-        bit_block(p, code & INTEROP_CPU_BITS_AND);
+        if (!INTEROP_SYM(cpu_matrix_fast)(p))
+            bit_block(p);
         add_integers(d, c, p->sum, 2 * p->rows, false);
         break;
     default:
@@ -310,6 +311,7 @@ void INTEROP_SYM(cpu_matrix_multiply)(uint32_t code, interop_cpu_lanes *words)
                 .depth = depth,
                 .a_signed = code & INTEROP_CPU_A_SIGNED,
                 .b_signed = code & INTEROP_CPU_B_SIGNED,
+                .conjunction = code & INTEROP_CPU_BITS_AND,
                 .a = a + row * each * depth,
                 .b = b + column * depth,
                 .sum = sum,
