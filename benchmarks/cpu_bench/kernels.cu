@@ -130,8 +130,8 @@ extern "C" __global__ void matmul_mma(const unsigned short *a, const unsigned sh
     float acc[2][4][4] = {};
     for (int k = 0; k < n; k += 32) {
 #pragma unroll
-        for (int i = t; i < 256; i += 128) {
-            int r = i >> 2, q = (i & 3) * 8;
+        for (int half = 0; half < 2; half++) {
+            int r = (t >> 2) + 32 * half, q = (t & 3) * 8;
             *(uint4 *)&sa[r][q] = *(const uint4 *)&a[(top + r) * n + k + q];
             *(uint4 *)&sb[r][q] = *(const uint4 *)&b[(left + r) * n + k + q];
         }
@@ -144,14 +144,16 @@ extern "C" __global__ void matmul_mma(const unsigned short *a, const unsigned sh
                 unsigned at = __cvta_generic_to_shared(&sa[wr + i * 16 + (lane & 15)][kk + (lane >> 4) * 8]);
                 asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                              : "=r"(fa[i][0]), "=r"(fa[i][1]), "=r"(fa[i][2]), "=r"(fa[i][3])
-                             : "r"(at));
+                             : "r"(at)
+                             : "memory");
             }
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 unsigned at = __cvta_generic_to_shared(&sb[wc + j * 8 + (lane & 7)][kk + ((lane >> 3) & 1) * 8]);
                 asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
                              : "=r"(fb[j][0]), "=r"(fb[j][1])
-                             : "r"(at));
+                             : "r"(at)
+                             : "memory");
             }
 #pragma unroll
             for (int i = 0; i < 2; i++)
