@@ -58,6 +58,10 @@ def shift(t: Translator, i: Instruction, m: Modifiers) -> None:
 def shifted(t: Translator, operation: str, llvm: str, value: str, amount: str, bits: int) -> str:
     """`value` shifted by a 32-bit amount of any size."""
     b = t.b
+    if amount.isdecimal():  # most amounts are constants, and what is known to be evenly spaced stays so
+        if int(amount) < bits:
+            return b.binary(operation, llvm, value, amount)
+        return b.binary(operation, llvm, value, str(bits - 1)) if operation == "ashr" else "0"
     if operation == "ashr":
         bounded = b.resize(b.intrinsic("umin", "i32", amount, str(bits - 1)), "i32", llvm)
         return b.binary(operation, llvm, value, bounded)
