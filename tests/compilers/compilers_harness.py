@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -103,7 +104,7 @@ class Source:
     def kernel(self, name: str, hidden: int = 0) -> Made:
         """The kernel kept as `name`; `hidden` null parameters follow those of its source."""
         launch = json.loads((self.folder / "launch.json").read_text())[name]
-        text = (self.folder / f"{name}.ptx").read_text()
+        text = (self.folder / f"{launch.get('file', name)}.ptx").read_text()
         return Made(text, launch["symbol"], launch.get("threads", 0), launch.get("shared", 0), hidden)
 
 
@@ -113,10 +114,14 @@ def kept(tool: str) -> Source:
 
 
 def fresh(tool: str, module: str, folder: Path, *options: str) -> Source:
-    """PTX that the installed tool makes now; skips the test where `module` cannot be imported."""
-    if importlib.util.find_spec(module) is None:
+    """PTX that the installed tool makes now; skips the test where `module` cannot be imported.
+
+    A tool that is installed elsewhere is found through ``INTEROP_PYTHON_TRITON`` and the like, the path of a Python.
+    """
+    python = os.environ.get(f"INTEROP_PYTHON_{tool.upper()}")
+    if python is None and importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not installed: only the PTX kept in tests/compilers/data/{tool} is tested")
-    command = [sys.executable, str(MAKE / f"make_{tool}.py"), str(folder), *options]
+    command = [python or sys.executable, str(MAKE / f"make_{tool}.py"), str(folder), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
     return Source(folder)

@@ -7,11 +7,6 @@ import pytest
 from compilers_harness import RNG, Cuda, poisoned
 
 
-CROSSED = pytest.mark.xfail(
-    strict=True, reason="wmma: a lane that goes on stores a 64-bit operand over results that others have yet to read"
-)
-
-
 def short(shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Random numbers that bf16 holds, and their bits."""
     bits = (RNG.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -28,7 +23,6 @@ def test_product_by_ldmatrix_and_mma(cuda: Cuda, m: int, n: int, k: int) -> None
     assert (np.abs(c - a.astype(np.float64) @ b.T) <= bound).all()
 
 
-@CROSSED
 @pytest.mark.source("wmma", nvrtc=False)  # its header includes one that no package of NVRTC has
 def test_product_of_halves_by_the_header(cuda: Cuda) -> None:
     m, n, k = 32, 48, 80
@@ -40,7 +34,6 @@ def test_product_of_halves_by_the_header(cuda: Cuda) -> None:
     assert (np.abs(c - wanted) <= bound).all()
 
 
-@CROSSED
 @pytest.mark.source("wmma", nvrtc=False)  # its header includes one that no package of NVRTC has
 def test_product_of_bytes_by_the_header(cuda: Cuda) -> None:
     m, n, k = 32, 16, 64

@@ -16,8 +16,7 @@ work=/kernels
 rm -rf $work
 cp -r "$here" $work
 
-make nvrtc nvrtc -- saxpy stencil matmul reduction histogram softmax scan mma bitonic machine queens warps lists \
-    components objects nbody spmv life simd atomics
+make nvrtc nvrtc -- saxpy stencil matmul reduction histogram softmax scan mma
 make nvcc-O3 nvcc -- wmma groups report
 make nvcc-O0 nvcc -Xcicc -O0 -- stencil reduction softmax scan bitonic machine queens lists objects bigint mma
 make nvcc-G nvcc -G -- saxpy matmul histogram bitonic queens
