@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .errors import ImageError, UnsupportedError
+from .errors import Error, ImageError, UnsupportedError
 from .layout import align_up
 from .records import Block, BlockKind, Slot
 
@@ -88,6 +88,9 @@ _SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _TOKEN = re.compile(
     r"[A-Za-z_$%][\w$]*|\.[A-Za-z_][\w:]*|[0-9]+\.[0-9]+|[0-9][0-9A-Fa-fxXU]*|\"[^\"\n]*\"|[(){}\[\],;<>@=:+-]"
 )
+# What compilers write: no comments between the parameters, no bounds behind them.
+_PLAIN_ENTRY = re.compile(r'\s+([A-Za-z_$%][\w$]*)\s*\(([^()/"{}]*)\)\s*\{')
+_NAME = re.compile(r"[A-Za-z_$%][\w$]*")
 _SCALAR = re.compile(r"\.([usfb])(8|16|32|64|128)\Z")
 _OTHER_TYPES = {".bf16": ("f", 2), ".f16x2": ("f", 4), ".bf16x2": ("f", 4), ".e4m3": ("b", 1), ".e5m2": ("b", 1)}
 _SPACES = (".global", ".shared", ".const", ".local", ".param", ".generic")
@@ -240,6 +243,14 @@ class _Reader:
         return tuple(found)
 
     def entry(self, start: int) -> Entry:
+        match = _PLAIN_ENTRY.match(self.text, self.position)
+        params = _plain_params(match.group(2)) if match else None
+        if match is None or params is None:
+            return self._any_entry(start)
+        self.position = match.end()
+        return Entry(match.group(1), params, self.line(start))
+
+    def _any_entry(self, start: int) -> Entry:
         symbol = self.identifier("a kernel's name after .entry")
         params: list[EntryParam] = []
         if self.accept("(") and not self.accept(")"):
@@ -337,6 +348,46 @@ class _Reader:
         if not 1 <= value <= MAX_SIZE or value & (value - 1):
             raise self.error(f"an alignment of {value} is not a power of two")
         return value
+
+
+_forms: dict[tuple[str, str], EntryParam] = {}  # declarations by all but the name; a program has few
+
+
+def _plain_params(text: str) -> tuple[EntryParam, ...] | None:
+    """The parameters of a plain list, each form of declaration read once; None where the reader has to look."""
+    found: list[EntryParam] = []
+    offset = 0
+    if not text or text.isspace():
+        return ()
+    for declaration in text.split(","):
+        head, _, name = declaration.strip().rpartition(" ")
+        name, bracket, extent = name.partition("[")
+        form = _forms.get((head, extent))
+        if form is None:
+            form = _read_form(f"{head} _{bracket}{extent}")
+            if form is None:
+                return None
+            if len(_forms) >= 4096:
+                _forms.clear()
+            _forms[head, extent] = form
+        if not _NAME.fullmatch(name):
+            return None
+        slot = form.slot
+        if slot.offset != offset:
+            start = align_up(offset, slot.align)
+            slot = Slot(start, slot.size, slot.align)
+        found.append(EntryParam(name, slot, form.type_text, form.kind, form.pointer_space, form.pointer_align))
+        offset = slot.offset + slot.size
+    return tuple(found)
+
+
+def _read_form(declaration: str) -> EntryParam | None:
+    reader = _Reader(declaration)
+    try:
+        param = reader.param(0)
+        return None if reader.peek() else param
+    except Error:
+        return None
 
 
 def _scalar(type_text: str) -> tuple[str, int]:

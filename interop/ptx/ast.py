@@ -106,7 +106,7 @@ class Guard:
     negated: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction: ``opcode`` is the first part of the dotted name, ``modifiers`` the others.
 

@@ -6,6 +6,7 @@ from . import ast
 from .declarations import SPACES, parse_directives, parse_parameters, parse_registers, parse_variables
 from .lexer import Lexer
 from .operands import parse_integer, parse_operands
+from .plain import STATEMENT, read_operands, split_name
 
 _MAX_SCOPES = 256
 _TARGETS = {".branchtargets", ".calltargets"}
@@ -14,15 +15,21 @@ _TARGETS = {".branchtargets", ".calltargets"}
 class BodyParser:
     """Parses the inside of one body: ``text[start:end]``. Scopes are a stack of its own, not recursion."""
 
-    def __init__(self, text: str, start: int, end: int) -> None:
-        self._lexer = Lexer(text, start, end)
+    def __init__(self, text: str, start: int, end: int, line: int) -> None:
+        """`line` is that of `start`."""
+        self._text, self._start, self._end = text, start, end
+        self._lexer = Lexer(text, start, end, line)
         self._stack: list[list[ast.Statement]] = [[]]
         self._source = (0, 0)
 
     def parse(self) -> tuple[ast.Statement, ...]:
-        """All statements."""
-        lexer = self._lexer
-        while lexer.token.kind != "end":
+        """All statements: the plain ones at once, the others token by token."""
+        lexer, position = self._lexer, self._start
+        while True:
+            position = self._plain(position)
+            lexer.move(position)
+            if lexer.token.kind == "end":
+                break
             if lexer.accept("{"):
                 if len(self._stack) > _MAX_SCOPES:
                     raise lexer.error("scopes nest too deeply")
@@ -35,9 +42,41 @@ class BodyParser:
                 self._stack[-1].append(block)
             else:
                 self._statement()
+            position = lexer.token.position
         if len(self._stack) > 1:
             raise lexer.error("a '{' is never closed")
         return tuple(self._stack[0])
+
+    def _plain(self, position: int) -> int:
+        """Reads plain statements from `position` on; where the first other one begins."""
+        text, end, out = self._text, self._end, self._stack[-1]
+        match_statement, instruction = STATEMENT.match, ast.Instruction
+        file, source_line = self._source
+        line, counted = self._lexer.line_of(position), position
+        while match := match_statement(text, position, end):
+            space, negated, guard, name, operand_text, label, type_, family, count, *location = match.groups()
+            begin = position + len(space)
+            line += text.count("\n", counted, begin)
+            counted = begin
+            if location[0]:
+                file, source_line = self._source = (int(location[0]), int(location[1]))
+            elif type_:
+                if type_ not in ast.TYPE_BITS:
+                    break
+                out.append(ast.Registers(type_, family, int(count) if count else None, 1, line))
+            elif label:
+                if guard:
+                    break
+                out.append(ast.Label(name, line))
+            else:
+                operands = read_operands(operand_text) if operand_text else ()
+                if operands is None:
+                    break
+                opcode, modifiers = split_name(name)
+                condition = ast.Guard(guard, bool(negated)) if guard else None
+                out.append(instruction(opcode, modifiers, operands, condition, line, source_line, file))
+            position = match.end()
+        return position
 
     def _statement(self) -> None:
         lexer, out = self._lexer, self._stack[-1]
@@ -87,10 +126,10 @@ class BodyParser:
         self._stack[-1].append(ast.Targets(kind, name, tuple(labels)))
 
     def _instruction(self, name: str, guard: ast.Guard | None, line: int) -> ast.Instruction:
-        opcode, *modifiers = name.split(".")
+        opcode, modifiers = split_name(name)
         operands = parse_operands(self._lexer)
         file, source_line = self._source
-        return ast.Instruction(opcode, tuple(modifiers), operands, guard, line, source_line, file)
+        return ast.Instruction(opcode, modifiers, operands, guard, line, source_line, file)
 
     def _directive(self, text: str) -> None:
         lexer, out = self._lexer, self._stack[-1]

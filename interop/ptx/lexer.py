@@ -36,11 +36,12 @@ class Token(NamedTuple):
 class Lexer:
     """Tokens of a span of a text, with one token of lookahead."""
 
-    def __init__(self, text: str, start: int = 0, end: int | None = None) -> None:
+    def __init__(self, text: str, start: int = 0, end: int | None = None, line: int = 1) -> None:
+        """`line` is that of `start`."""
         self.text = text
         self.end = len(text) if end is None else end
         self._position = start
-        self._line = text.count("\n", 0, start) + 1
+        self._line = line
         self._counted = start
         self.token = self._scan()
 
@@ -56,10 +57,19 @@ class Lexer:
 
     def line(self) -> int:
         """The line of the current token. Lines are asked for in order, so that counting stays linear."""
-        position = self.token.position
+        return self.line_of(self.token.position)
+
+    def line_of(self, position: int) -> int:
+        """The line of a position that is not before one that was asked for."""
         self._line += self.text.count("\n", self._counted, position)
         self._counted = position
         return self._line
+
+    def move(self, position: int) -> None:
+        """Goes on at `position`, which is not before the current token."""
+        if position > self.token.position:
+            self._position = position
+            self.token = self._scan()
 
     def accept(self, text: str) -> bool:
         """Whether the current token is `text`; then moves on."""

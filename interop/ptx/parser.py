@@ -151,7 +151,8 @@ class _ModuleParser:
             if name in self._defined:
                 raise lexer.error(f"{name} is defined a second time", position)
             self._defined.add(name)
-            body = _lazy_body(self._text, *lexer.skip_braces())
+            opening = lexer.line()  # that of the brace
+            body = _lazy_body(self._text, *lexer.skip_braces(), opening)
         elif not lexer.accept(";"):
             raise lexer.error(f"expected a body or ';', found {lexer.found()}")
         if is_entry and body is None and linkage != "extern":
@@ -159,8 +160,8 @@ class _ModuleParser:
         return ast.Function(name, is_entry, params, results, linkage, directives, line, body)
 
 
-def _lazy_body(text: str, start: int, end: int) -> Callable[[], tuple[ast.Statement, ...]]:
-    return lambda: BodyParser(text, start, end).parse()
+def _lazy_body(text: str, start: int, end: int, line: int) -> Callable[[], tuple[ast.Statement, ...]]:
+    return lambda: BodyParser(text, start, end, line).parse()
 
 
 __all__ = ["PtxSyntaxError", "parse"]

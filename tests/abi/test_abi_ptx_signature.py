@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,7 @@ from abi import (
     PtxSignatureError,
     Slot,
     UnsupportedError,
+    ptx_signature,
     read_entries,
     read_header,
 )
@@ -242,6 +244,29 @@ def test_any_text_is_read_or_refused(words: list[str]) -> None:
         read_entries(HEADER + " ".join(words))
     except (PtxSignatureError, UnsupportedError):
         return
+
+
+PARAMS = (
+    ".param .u64 a;.param .u64 .ptr .global .align 8 p;.param .align 8 .b8 s[24];.param .b8 q[2][3];.param .u64 .ptr r;"
+    ".param .v2 .f32 v; .param .texref t;.param .u64;.param .u64 a b;.param .align 3 .b8 s[4];.param .u8 0x; ;.u64 a;"
+    ".param .b8 e[;.param  .u32\tx;.param .b8 big[9999999]"
+)
+
+
+def read_outcome(text: str) -> str:
+    try:
+        return repr(read_entries(text))
+    except (PtxSignatureError, UnsupportedError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@given(st.lists(st.sampled_from(PARAMS.split(";"))), st.sampled_from(["{", " {", " .maxntid 3 {", "\n{", ";", " x {"]))
+@settings(max_examples=300)
+def test_plain_lists_are_read_as_the_others_are(params: list[str], behind: str) -> None:
+    text = f"{HEADER}.visible .entry f(\n\t{','.join(params)}\n){behind} ret; }}"
+    with patch.object(ptx_signature, "_PLAIN_ENTRY", re.compile("(?!)")):
+        wanted = read_outcome(text)
+    assert read_outcome(text) == wanted
 
 
 def test_ten_megabytes_take_a_moment() -> None:
