@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Union
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Name:
     """A register, label, variable or function, as written: ``%r1``, ``%tid.x``, ``$L__BB0_2``, ``saxpy``."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Integer:
     """An integer literal. ``unsigned`` is True for the suffix ``U``."""
 
@@ -23,7 +23,7 @@ class Integer:
     unsigned: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Float:
     """A floating-point literal by its bits: ``width`` 32 for ``0f…``, 64 for ``0d…`` and decimals."""
 
@@ -31,7 +31,7 @@ class Float:
     width: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Offset:
     """A base and a constant: ``%rd1+8``, ``table+16``, ``%rd1+-4``."""
 
@@ -39,14 +39,14 @@ class Offset:
     offset: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Generic:
     """``generic(x)``: the generic address of a variable, in an initialiser."""
 
     base: Operand
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Masked:
     """``0xFF00(x)``: one byte of an address, in an initialiser."""
 
@@ -54,7 +54,7 @@ class Masked:
     base: Operand
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Address:
     """A memory operand: ``[%rd1+8]``; ``items`` has more entries for texture-like coordinates."""
 
@@ -65,21 +65,21 @@ class Address:
         return self.items[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Vector:
     """``{%r1, %r2}``."""
 
     items: tuple[Operand, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """``(param0, param1)``: the argument and result lists of a call."""
 
     items: tuple[Operand, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """``%r1|%p1``: two destinations of one instruction."""
 
@@ -87,7 +87,7 @@ class Pair:
     second: Operand
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Not:
     """``!%p1``."""
 
@@ -98,7 +98,7 @@ Operand = Union[Name, Integer, Float, Offset, Generic, Masked, Address, Vector, 
 """Anything that stands behind an opcode."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Guard:
     """``@%p1`` or ``@!%p1``."""
 
@@ -135,7 +135,24 @@ class Instruction:
         return any(m in self.modifiers for m in modifiers)
 
 
-@dataclass(frozen=True)
+class InstructionDraft:
+    """The fields of an instruction, which becomes one when it is finished: ``draft.__class__ = Instruction``.
+
+    The constructor of a frozen class takes longer than all else that reading a plain statement does.
+    """
+
+    __slots__ = ("opcode", "modifiers", "operands", "guard", "line", "source_line", "source_file")
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Guard | None
+    line: int
+    source_line: int
+    source_file: int
+
+
+@dataclass(frozen=True, slots=True)
 class Label:
     """``$L__BB0_2:``"""
 
@@ -143,7 +160,7 @@ class Label:
     line: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Registers:
     """``.reg .b32 %r<12>;``: ``count`` is None for a single register; ``vector`` is 1, 2 or 4."""
 

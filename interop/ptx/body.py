@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+
 from . import ast
 from .declarations import SPACES, parse_directives, parse_parameters, parse_registers, parse_variables
 from .lexer import Lexer
 from .operands import parse_integer, parse_operands
-from .plain import STATEMENT, read_operands, split_name
+from .plain import INSTRUCTION, OTHER, read_guard, read_operands, split_name
 
 _MAX_SCOPES = 256
 _TARGETS = {".branchtargets", ".calltargets"}
@@ -23,7 +25,19 @@ class BodyParser:
         self._source = (0, 0)
 
     def parse(self) -> tuple[ast.Statement, ...]:
-        """All statements: the plain ones at once, the others token by token."""
+        """All statements."""
+        # A tree has hundreds of thousands of objects and no cycles: collections meanwhile double the time for nothing.
+        pause = gc.isenabled()
+        if pause:
+            gc.disable()
+        try:
+            return self._parse()
+        finally:
+            if pause:
+                gc.enable()
+
+    def _parse(self) -> tuple[ast.Statement, ...]:
+        """The plain statements at once, the others token by token."""
         lexer, position = self._lexer, self._start
         while True:
             position = self._plain(position)
@@ -50,33 +64,52 @@ class BodyParser:
     def _plain(self, position: int) -> int:
         """Reads plain statements from `position` on; where the first other one begins."""
         text, end, out = self._text, self._end, self._stack[-1]
-        match_statement, instruction = STATEMENT.match, ast.Instruction
+        match_instruction, new_draft, instruction = INSTRUCTION.match, ast.InstructionDraft, ast.Instruction
         file, source_line = self._source
         line, counted = self._lexer.line_of(position), position
-        while match := match_statement(text, position, end):
-            space, negated, guard, name, operand_text, label, type_, family, count, *location = match.groups()
+        while True:
+            match = match_instruction(text, position, end)
+            if match is None:
+                behind = self._plain_other(position, line, counted)
+                if behind is None:
+                    return position
+                position = behind
+                file, source_line = self._source
+                continue
+            space, guard, name, operand_text = match.groups()
+            operands = read_operands(operand_text) if operand_text else ()
+            if operands is None:
+                return position
             begin = position + len(space)
             line += text.count("\n", counted, begin)
             counted = begin
-            if location[0]:
-                file, source_line = self._source = (int(location[0]), int(location[1]))
-            elif type_:
-                if type_ not in ast.TYPE_BITS:
-                    break
-                out.append(ast.Registers(type_, family, int(count) if count else None, 1, line))
-            elif label:
-                if guard:
-                    break
-                out.append(ast.Label(name, line))
-            else:
-                operands = read_operands(operand_text) if operand_text else ()
-                if operands is None:
-                    break
-                opcode, modifiers = split_name(name)
-                condition = ast.Guard(guard, bool(negated)) if guard else None
-                out.append(instruction(opcode, modifiers, operands, condition, line, source_line, file))
+            draft = new_draft()
+            draft.opcode, draft.modifiers = split_name(name)
+            draft.operands = operands
+            draft.guard = read_guard(guard) if guard else None
+            draft.line = line
+            draft.source_line = source_line
+            draft.source_file = file
+            draft.__class__ = instruction  # type: ignore[assignment]
+            out.append(draft)  # type: ignore[arg-type]
             position = match.end()
-        return position
+
+    def _plain_other(self, position: int, line: int, counted: int) -> int | None:
+        """Reads a label, a register declaration or a source line at `position`; where it ends, None where none is."""
+        match = OTHER.match(self._text, position, self._end)
+        if match is None:
+            return None
+        space, label, type_, family, count, file, source_line = match.groups()
+        line += self._text.count("\n", counted, position + len(space))
+        if file:
+            self._source = (int(file), int(source_line))
+        elif label:
+            self._stack[-1].append(ast.Label(label, line))
+        elif type_ in ast.TYPE_BITS:
+            self._stack[-1].append(ast.Registers(type_, family, int(count) if count else None, 1, line))
+        else:
+            return None
+        return match.end()
 
     def _statement(self) -> None:
         lexer, out = self._lexer, self._stack[-1]

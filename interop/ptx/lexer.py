@@ -21,7 +21,6 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-_BRACE = re.compile(r'[{}"]|//|/\*')
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
@@ -43,6 +42,9 @@ class Lexer:
         self._position = start
         self._line = line
         self._counted = start
+        # Where the next of each mark is, from some position on: searching for one character at a time is far faster than
+        # an expression, and what was found is kept, so that a text without the mark is searched once.
+        self._following = dict.fromkeys('{}"/', -1)
         self.token = self._scan()
 
     def error(self, message: str, position: int | None = None) -> PtxSyntaxError:
@@ -103,27 +105,37 @@ class Lexer:
     def skip_braces(self) -> tuple[int, int]:
         """Skips ``{ … }`` from the current token, without reading what is inside; the span of the inside."""
         opening = self.expect("{").position
+        find, end = self.text.find, self.end
         depth, position = 1, opening + 1
+        following = self._following
         while depth:
-            match = _BRACE.search(self.text, position, self.end)
-            if match is None:
+            for mark, at in following.items():
+                if at < position:
+                    at = find(mark, position, end)
+                    following[mark] = end if at < 0 else at
+            mark = min(following, key=following.__getitem__)
+            at = following[mark]
+            if at >= end:
                 raise self.error("this '{' is never closed", opening)
-            position = match.end()
-            mark = match.group()
-            if mark in "{}":
-                depth += 1 if mark == "{" else -1
+            position = at + 1
+            if mark == "{":
+                depth += 1
+            elif mark == "}":
+                depth -= 1
             else:
-                position = self._skip_opaque(mark, match.start())
+                position = self._skip_opaque(mark, at)
         self._position = position
         self.token = self._scan()
         return opening + 1, position - 1
 
     def _skip_opaque(self, mark: str, start: int) -> int:
-        """The end of the comment or string that begins at `start`."""
-        if mark == "//":
+        """The end of the comment or string that begins at `start`; a slash by itself is nothing."""
+        if mark == "/" and self.text[start + 1 : start + 2] not in ("/", "*"):
+            return start + 1
+        if self.text.startswith("//", start):
             newline = self.text.find("\n", start, self.end)
             return self.end if newline < 0 else newline
-        if mark == "/*":
+        if mark == "/":
             return self._comment_end(start)
         string = _STRING.match(self.text, start, self.end)
         if string is None:

@@ -20,10 +20,10 @@ TRITON = Path(__file__).resolve().parents[1] / "compilers" / "data" / "triton"
 NEVER = re.compile("(?!)")
 
 
-def outcome(text: str, expression: re.Pattern[str]) -> list[str]:
+def outcome(text: str, instruction: re.Pattern[str], other: re.Pattern[str]) -> list[str]:
     """Trees as text, with lines, or the errors."""
     found = []
-    with patch.object(body, "STATEMENT", expression):
+    with patch.object(body, "INSTRUCTION", instruction), patch.object(body, "OTHER", other):
         try:
             functions = ptx.parse(text).functions
         except PtxSyntaxError as error:
@@ -37,7 +37,7 @@ def outcome(text: str, expression: re.Pattern[str]) -> list[str]:
 
 
 def agree(text: str) -> None:
-    assert outcome(text, plain.STATEMENT) == outcome(text, NEVER)
+    assert outcome(text, plain.INSTRUCTION, plain.OTHER) == outcome(text, NEVER, NEVER)
 
 
 @pytest.mark.parametrize("path", sorted(TRITON.glob("*.ptx")), ids=lambda path: path.stem)
