@@ -141,7 +141,7 @@ class InstructionDraft:
     The constructor of a frozen class takes longer than all else that reading a plain statement does.
     """
 
-    __slots__ = ("opcode", "modifiers", "operands", "guard", "line", "source_line", "source_file")
+    __slots__ = ("guard", "line", "modifiers", "opcode", "operands", "source_file", "source_line")
 
     opcode: str
     modifiers: tuple[str, ...]

@@ -174,9 +174,9 @@ class BodyParser:
             out.extend(parse_variables(lexer, SPACES[text]))
         elif text == ".loc":
             lexer.next()
-            file = parse_integer(lexer)
+            file, last = parse_integer(lexer), lexer.token.position
             self._source = (file, parse_integer(lexer))
-            lexer.skip_line()
+            lexer.skip_line(last)
         elif text == ".pragma":
             lexer.next()
             out.append(ast.Pragma(lexer.expect_kind("string", "a string").text[1:-1]))

@@ -42,8 +42,8 @@ class Lexer:
         self._position = start
         self._line = line
         self._counted = start
-        # Where the next of each mark is, from some position on: searching for one character at a time is far faster than
-        # an expression, and what was found is kept, so that a text without the mark is searched once.
+        # Where the next of each mark is, from some position on: searching for one character at a time is faster than an
+        # expression, and what was found is kept, so that a text without the mark is searched once.
         self._following = dict.fromkeys('{}"/', -1)
         self.token = self._scan()
 
@@ -96,9 +96,9 @@ class Lexer:
         """The current token for a message."""
         return "the end of the text" if self.token.kind == "end" else f"'{self.token.text[:40]}'"
 
-    def skip_line(self) -> None:
-        """Moves to the first token of the next line; for directives that a line end terminates."""
-        newline = self.text.find("\n", self.token.position, self.end)
+    def skip_line(self, start: int | None = None) -> None:
+        """Moves behind the line of the current token, or of `start`; for directives that a line end terminates."""
+        newline = self.text.find("\n", self.token.position if start is None else start, self.end)
         self._position = self.end if newline < 0 else newline
         self.token = self._scan()
 
