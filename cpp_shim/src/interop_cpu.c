@@ -196,6 +196,7 @@ static void free_block(interop_cpu_block *block)
     free(block->shared);
     free(block->print);
     free(block->fragments);
+    INTEROP_SYM(cpu_free_copies)(block);
     free(block);
 }
 
@@ -249,6 +250,8 @@ static void run_block(interop_cpu_block *block, uint64_t index)
     block->ctaid[0] = (uint32_t)(index % x);
     block->ctaid[1] = (uint32_t)(index / x % y);
     block->ctaid[2] = (uint32_t)(index / x / y);
+    if (block->copies != NULL)
+        INTEROP_SYM(cpu_clear_copies)(block); /* what the block before did not wait for */
     const interop_cpu_program *program = job->kernel->extra;
     if (program->coroutine) {
         INTEROP_SYM(cpu_run_coroutines)(block);

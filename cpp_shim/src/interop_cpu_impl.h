@@ -46,6 +46,8 @@ enum {
     INTEROP_CPU_REDUX_OR,
     INTEROP_CPU_REDUX_XOR
 };
+/* How a thread arrives at an mbarrier object: bits. */
+enum interop_cpu_arrival { INTEROP_CPU_EXPECT = 1, INTEROP_CPU_DROP = 2, INTEROP_CPU_INCOMPLETE = 4 };
 enum { INTEROP_CPU_RED_POPC, INTEROP_CPU_RED_AND, INTEROP_CPU_RED_OR };
 
 typedef struct interop_cpu_segment interop_cpu_segment; /* of a thread's stack */
@@ -115,6 +117,7 @@ typedef struct interop_cpu_block {
 
     void *fragments; /* of matrix instructions, each warp its own */
     uint32_t fragment_capacity;
+    struct interop_cpu_copies *copies; /* that wait, in the strict mode of cp.async; NULL until there is one */
 } interop_cpu_block;
 
 /* From this line of the PTX on, the code comes from `line` of files[file]. */
@@ -193,6 +196,10 @@ INTEROP_CPU_NORETURN void INTEROP_SYM(cpu_fail)(interop_cpu_block *block, int32_
                                                 const char *format, ...);
 void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block);
 void INTEROP_SYM(cpu_flush_print)(interop_cpu_block *block);
+/* The matrix instruction at which `members` of a warp stand. */
+void INTEROP_SYM(cpu_perform_matrix)(interop_cpu_block *block, const interop_cpu_thread *warp, uint32_t members);
+void INTEROP_SYM(cpu_clear_copies)(interop_cpu_block *block);
+void INTEROP_SYM(cpu_free_copies)(interop_cpu_block *block);
 void INTEROP_SYM(cpu_emit_print)(const char *text, size_t bytes);
 double INTEROP_SYM(cpu_seconds)(void);
 
@@ -244,6 +251,23 @@ enum { INTEROP_CPU_PLACE = 192 };
     X(uint32_t, cpu_is_local, (const interop_cpu_block *block, uint64_t address))                                      \
     X(void *, cpu_fragment, (interop_cpu_block * block, const interop_cpu_thread *thread))                             \
     X(void, cpu_matrix, (interop_cpu_block * block, uint32_t code, uint32_t line, void *fragments))                    \
+    X(void, cpu_mbarrier_init,                                                                                         \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, void *object, uint32_t count))    \
+    X(uint64_t, cpu_mbarrier_arrive,                                                                                   \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, void *object, uint32_t count,     \
+       uint32_t bytes, uint32_t how))                                                                                  \
+    X(void, cpu_mbarrier_transact,                                                                                     \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, void *object, uint32_t bytes,     \
+       uint32_t complete))                                                                                             \
+    X(uint32_t, cpu_mbarrier_test,                                                                                     \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, const void *object,               \
+       uint64_t state, uint32_t parity))                                                                               \
+    X(uint32_t, cpu_mbarrier_pending, (uint64_t state))                                                                \
+    X(void, cpu_copy_later,                                                                                            \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, void *to, const void *from, uint32_t bytes,      \
+       uint32_t used))                                                                                                 \
+    X(void, cpu_commit_copies, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z))                        \
+    X(void, cpu_wait_copies, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t open))           \
     X(uint64_t, cpu_global_timer, (void))                                                                              \
     X(float, cpu_add_f32, (float a, float b, uint32_t mode))                                                           \
     X(float, cpu_mul_f32, (float a, float b, uint32_t mode))                                                           \

@@ -257,3 +257,24 @@ void INTEROP_SYM(cpu_matrix)(interop_cpu_block *block, uint32_t code, uint32_t l
     if (problem != NULL)
         INTEROP_SYM(cpu_fail)(block, EXECUTION, NULL, "%s (ptx line %u)", problem, line);
 }
+
+/* All lanes of the warp have stored their registers; what comes out goes back the same way. */
+void INTEROP_SYM(cpu_perform_matrix)(interop_cpu_block *block, const interop_cpu_thread *warp, uint32_t members)
+{
+    uint32_t first = 0;
+    while (!(members >> first & 1))
+        first++;
+    for (uint32_t lane = first + 1; lane < INTEROP_CPU_WARP; lane++)
+        if ((members >> lane & 1) && (warp[lane].mode != warp[first].mode || warp[lane].site != warp[first].site))
+            INTEROP_SYM(cpu_fail)(block, EXECUTION, warp[lane].tid,
+                                  "the lanes of a warp stand at different matrix instructions (ptx lines %u and %u)",
+                                  warp[first].site, warp[lane].site);
+    if (members != UINT32_MAX)
+        INTEROP_SYM(cpu_fail)(block, EXECUTION, warp[first].tid,
+                              "a matrix instruction needs all 32 lanes of the warp, here are the lanes 0x%08X "
+                              "(ptx line %u)",
+                              members, warp[first].site);
+    const size_t index = (size_t)(warp - block->threads) / INTEROP_CPU_WARP;
+    INTEROP_SYM(cpu_matrix)(block, warp->mode, warp->site,
+                            (interop_cpu_lanes *)block->fragments + index * INTEROP_CPU_MATRIX_WORDS);
+}

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "interop_cpu_impl.h"
-#include "interop_cpu_matrix.h"
 
 enum { OUT_OF_MEMORY = 10, EXECUTION = 11 };
 
@@ -172,27 +171,6 @@ static void elect(interop_cpu_thread *warp, uint32_t members)
         }
 }
 
-/* All lanes of the warp have stored their registers; what comes out goes back the same way. */
-static void matrix(interop_cpu_block *block, const interop_cpu_thread *warp, uint32_t members)
-{
-    uint32_t first = 0;
-    while (!(members >> first & 1))
-        first++;
-    for (uint32_t lane = first + 1; lane < INTEROP_CPU_WARP; lane++)
-        if ((members >> lane & 1) && (warp[lane].mode != warp[first].mode || warp[lane].site != warp[first].site))
-            INTEROP_SYM(cpu_fail)(block, EXECUTION, warp[lane].tid,
-                                  "the lanes of a warp stand at different matrix instructions (ptx lines %u and %u)",
-                                  warp[first].site, warp[lane].site);
-    if (members != UINT32_MAX)
-        INTEROP_SYM(cpu_fail)(block, EXECUTION, warp[first].tid,
-                              "a matrix instruction needs all 32 lanes of the warp, here are the lanes 0x%08X "
-                              "(ptx line %u)",
-                              members, warp[first].site);
-    const size_t index = (size_t)(warp - block->threads) / INTEROP_CPU_WARP;
-    INTEROP_SYM(cpu_matrix)(block, warp->mode, warp->site,
-                            (interop_cpu_lanes *)block->fragments + index * INTEROP_CPU_MATRIX_WORDS);
-}
-
 static void perform(interop_cpu_block *block, interop_cpu_thread *warp, uint32_t members, uint32_t wait)
 {
     switch (wait) {
@@ -212,7 +190,7 @@ static void perform(interop_cpu_block *block, interop_cpu_thread *warp, uint32_t
         elect(warp, members);
         break;
     case INTEROP_CPU_MATRIX:
-        matrix(block, warp, members);
+        INTEROP_SYM(cpu_perform_matrix)(block, warp, members);
         break;
     case INTEROP_CPU_ACTIVEMASK:
         for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++)

@@ -22,7 +22,9 @@ _WARP = {"shfl", "vote", "match", "redux", "activemask", "elect"}
 _MATRIX = {"mma", "wmma", "ldmatrix", "stmatrix", "movmatrix"}
 _BARRIERS = {"bar", "barrier"}
 # A loop over the threads may be vectorised only where no thread looks at what another does meanwhile.
-_ORDERED = {"atom", "red", "membar", "fence", "call", "alloca", "stacksave", "stackrestore", "cp", "nanosleep"}
+_ORDERED = {
+    "atom", "red", "membar", "fence", "call", "alloca", "stacksave", "stackrestore", "cp", "mbarrier", "nanosleep"
+}  # fmt: skip
 _STRONG = {"volatile", "relaxed", "acquire", "release", "mmio"}
 
 
@@ -44,6 +46,7 @@ class Plan:
     yields: frozenset[int] = frozenset()  # id() of branches in front of which a waiting thread lets others run
     independent: bool = False
     own_memory: bool = False  # a computed address may be one of memory that belongs to a thread
+    strict_copies: bool = False  # cp.async is done when it is waited for, not before
     checks: Checks = field(kw_only=True, repr=False)
 
 

@@ -107,8 +107,7 @@ def _retry(t: Translator, operation: str, type_: str, pointer: str, order: str, 
 @TABLE("membar", "fence")
 def fence(t: Translator, i: Instruction, m: Modifiers) -> None:
     """All fences are the strongest one. Proxies and clusters have no counterpart on a host."""
-    if any(x.startswith("mbarrier_init") for x in m.rest):
-        raise unsupported(i)
+    m.drop("mbarrier_init")
     m.drop("sc", "acq_rel", "acquire", "release", "gl", "proxy", "alias", "async", *SCOPES)
     m.drop_prefixes("async", "sync_restrict")
     t.b.line("fence seq_cst")

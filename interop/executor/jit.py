@@ -24,7 +24,7 @@ from .table import instruction_table
 
 _PREFIX = "interop_"
 _lock = threading.RLock()
-_kernels: dict[tuple[str, str, int, bool], HostKernel] = {}
+_kernels: dict[tuple[str, str, int, bool, bool], HostKernel] = {}
 _variables: dict[str, list[Any]] = {}  # of a PTX text, once a kernel has needed its variables; keeps the engines alive
 
 
@@ -46,6 +46,9 @@ def _runtime() -> None:
 CHECKS_VARIABLE = "INTEROP_CPU_CHECKS"
 """``0``: kernels are translated without bounds checks, where the caller does not say."""
 
+STRICT_VARIABLE = "INTEROP_CPU_STRICT_COPIES"
+"""``1``: kernels are translated so that cp.async is done as late as possible (:mod:`.async_copy`)."""
+
 
 def compile_kernel(ptx_text: str, symbol: str, *, lanes: int = 1, checks: bool | None = None) -> HostKernel:
     """Translates the kernel `symbol` of a PTX text for this machine.
@@ -65,20 +68,22 @@ def compile_kernel(ptx_text: str, symbol: str, *, lanes: int = 1, checks: bool |
     digest = hashlib.sha256(ptx_text.encode("utf-8", "surrogatepass")).hexdigest()
     if checks is None:
         checks = os.environ.get(CHECKS_VARIABLE, "") != "0"
+    strict = os.environ.get(STRICT_VARIABLE, "") not in ("", "0")
     with _lock:
-        found = _kernels.get((digest, symbol, lanes, checks))
+        found = _kernels.get((digest, symbol, lanes, checks, strict))
         if found is None:
-            found = _kernels[digest, symbol, lanes, checks] = _load_kernel(ptx_text, digest, symbol, lanes, checks)
+            found = _load_kernel(ptx_text, digest, symbol, lanes, checks, strict)
+            _kernels[digest, symbol, lanes, checks, strict] = found
         return found
 
 
-def _load_kernel(ptx_text: str, digest: str, symbol: str, lanes: int, checks: bool) -> HostKernel:
+def _load_kernel(ptx_text: str, digest: str, symbol: str, lanes: int, checks: bool, strict: bool) -> HostKernel:
     target = codegen.host()
-    name = cache.key(digest, symbol, str(lanes), str(int(checks)), target.cpu, target.features)
+    name = cache.key(digest, symbol, str(lanes), str(int(checks)), str(int(strict)), target.cpu, target.features)
     entry = cache.load(name)
     dump = set(os.environ.get("INTEROP_DUMP", "").split(","))
     if entry is None or "llvm" in dump:
-        entry = _translate(ptx_text, digest, symbol, lanes, checks, "llvm" in dump)
+        entry = _translate(ptx_text, digest, symbol, lanes, checks, strict, "llvm" in dump)
         cache.store(name, entry)
     if entry.externals:
         _define_variables(ptx_text, digest)
@@ -91,8 +96,11 @@ def _record(symbol: str) -> str:
     return f"{_PREFIX}cpu_{symbol}_jit"
 
 
-def _translate(ptx_text: str, digest: str, symbol: str, lanes: int, checks: bool, dump: bool) -> cache.Entry:
+def _translate(
+    ptx_text: str, digest: str, symbol: str, lanes: int, checks: bool, strict: bool, dump: bool
+) -> cache.Entry:
     plan = plan_kernel(ptx.parse(ptx_text), symbol, instruction_table(), lanes, checks)
+    plan.strict_copies = strict
     text = ModuleText(_PREFIX)
     storage = Storage(plan, plan.module, text, _variable_prefix(digest))
     emit_kernel(plan, text, storage, _record(symbol))

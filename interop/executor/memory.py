@@ -1,4 +1,4 @@
-"""Loads and stores of all state spaces, copies to shared memory, prefetches."""
+"""Loads and stores of all state spaces, prefetches."""
 
 from __future__ import annotations
 
@@ -172,35 +172,3 @@ def store(t: Translator, i: Instruction, m: Modifiers) -> None:
 def prefetch(t: Translator, i: Instruction, m: Modifiers) -> None:
     """Advice about caches: nothing to do."""
     m.rest.clear()
-
-
-@TABLE("cp")
-def copy(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """cp.async of up to 16 bytes: copies at once, so that every wait finds it done. Bulk copies are not supported."""
-    if not m.flag("async") or m.has_type() or any(x in m.rest for x in ("bulk", "mbarrier", "reduce")):
-        raise unsupported(i)
-    if m.flag("commit_group") or m.flag("wait_group") or m.flag("wait_all"):
-        return
-    if not (m.flag("shared") or m.flag("shared::cta")) or not m.flag("global"):
-        raise unsupported(i)
-    drop_hints(m)
-    size = t.operand(2)
-    if not isinstance(size, ast.Integer) or size.value not in (4, 8, 16):
-        raise malformed(i, "the size is 4, 8 or 16 bytes")
-    b = t.b
-    target = address(t, t.operand(0), "shared", size.value, Access.WRITE)
-    partial = len(i.operands) > 3
-    source = address(t, t.operand(1), "global", size.value, None if partial else Access.READ)
-    used = str(size.value)
-    if partial:
-        used = b.intrinsic("umin", "i32", t.read(t.operand(3), "u32"), used)
-        bounds.check_ends(t, t.operand(1), source, used)
-    # Byte by byte where a source size is given: what lies behind it may not be read and is stored as zero.
-    if used == str(size.value):
-        whole = f"i{8 * size.value}"
-        b.store(whole, b.load(whole, source, ", align 4"), target, ", align 4")
-        return
-    arguments = [("ptr", target), ("i8", "0"), ("i64", str(size.value)), ("i1", "false")]
-    b.call("void", "llvm.memset.p0.i64", arguments)
-    length = b.resize(used, "i32", "i64")
-    b.call("void", "llvm.memcpy.p0.p0.i64", [("ptr", target), ("ptr", source), ("i64", length), ("i1", "false")])

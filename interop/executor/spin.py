@@ -145,6 +145,8 @@ def _polls(instruction: Instruction, body: Sequence[Instruction], fenced: bool) 
     """Whether the value of `instruction` may be what another thread has to change for the loop to end."""
     if instruction.opcode == "ld":
         return instruction.has(*_STRONG) or (fenced and not instruction.has("param", "const", "local"))
+    if instruction.opcode == "mbarrier":
+        return instruction.has("test_wait", "try_wait")
     if instruction.opcode != "atom":
         return False
     if instruction.has("cas") and len(instruction.operands) > 2:
@@ -156,7 +158,7 @@ def _polls(instruction: Instruction, body: Sequence[Instruction], fenced: bool) 
 def yielding_branches(statements: Sequence[ast.Statement]) -> set[int]:
     """id() of the branches that close a spinning loop."""
     nodes = _graph(statements)
-    if not any(i.opcode in ("atom", "ld") for node in nodes for i in node.instructions):
+    if not any(i.opcode in ("atom", "ld", "mbarrier") for node in nodes for i in node.instructions):
         return set()
     found: set[int] = set()
     for component in _components(nodes):

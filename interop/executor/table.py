@@ -36,6 +36,7 @@ class Table(dict[str, "Handler"]):
 
 
 _FAMILIES = (
+    "async_copy",
     "atomics",
     "bits",
     "calls",
@@ -45,7 +46,9 @@ _FAMILIES = (
     "floats",
     "integer",
     "matrix",
+    "mbarrier",
     "memory",
+    "newer",
     "packed",
     "stack",
     "warp",
