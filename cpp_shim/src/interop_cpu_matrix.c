@@ -24,6 +24,12 @@ void *INTEROP_SYM(cpu_fragment)(interop_cpu_block *block, const interop_cpu_thre
     return (char *)block->fragments + index / WARP * size + index % WARP * sizeof(uint32_t);
 }
 
+/* Whether so many bytes are all in the block's shared memory. */
+static bool in_shared(const interop_cpu_block *block, uint64_t address, uint64_t bytes)
+{
+    return bytes <= block->shared_bytes && address - (uint64_t)(uintptr_t)block->shared <= block->shared_bytes - bytes;
+}
+
 /* ---- ldmatrix, stmatrix, movmatrix: blocks of 8 rows of 16 bytes ---- */
 
 static void transpose(interop_cpu_lanes *to, const interop_cpu_lanes *from)
@@ -37,34 +43,37 @@ static void transpose(interop_cpu_lanes *to, const interop_cpu_lanes *from)
 }
 
 /* Lane 8m + i has the address of row i of matrix m. */
-static const char *move_rows(uint32_t code, interop_cpu_lanes *words, bool load)
+static const char *move_rows(interop_cpu_block *block, uint32_t code, interop_cpu_lanes *words, bool load)
 {
     const uint32_t count = 1u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_DEPTH, 2);
     const bool transposed = code & INTEROP_CPU_A_COLUMNS;
     const interop_cpu_lanes *addresses = words + (load ? count : 0);
-    for (uint32_t lane = 0; lane < 8 * count; lane++)
+    for (uint32_t lane = 0; lane < 8 * count; lane++) {
+        if (!in_shared(block, interop_cpu_wide(addresses, lane), 16))
+            return "out of bounds: a row of a matrix lies outside the block's shared memory";
         if (addresses->at[lane] % 16 != 0)
             return "the address of a row is not aligned to 16 bytes";
+    }
     for (uint32_t m = 0; m < count; m++) {
-        interop_cpu_lanes block;
+        interop_cpu_lanes rows;
         if (!load) {
             if (transposed)
-                transpose(&block, &words[2 + m]);
+                transpose(&rows, &words[2 + m]);
             else
-                block = words[2 + m];
+                rows = words[2 + m];
         }
         for (uint32_t row = 0; row < 8; row++) {
             void *memory = (void *)(uintptr_t)interop_cpu_wide(addresses, 8 * m + row);
             if (load)
-                memcpy(block.at + 4 * row, memory, 16);
+                memcpy(rows.at + 4 * row, memory, 16);
             else
-                memcpy(memory, block.at + 4 * row, 16);
+                memcpy(memory, rows.at + 4 * row, 16);
         }
         if (load) {
             if (transposed)
-                transpose(&words[m], &block);
+                transpose(&words[m], &rows);
             else
-                words[m] = block;
+                words[m] = rows;
         }
     }
     return NULL;
@@ -211,7 +220,20 @@ static uint32_t registers_of(uint32_t code, uint32_t bits)
     }
 }
 
-static const char *move_matrix(uint32_t code, interop_cpu_lanes *words, bool store)
+/* From the first byte of the matrix in memory to behind its last one. */
+static uint64_t bytes_of(uint32_t code, uint32_t bits, uint32_t stride)
+{
+    const uint32_t role = interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROLE, 2);
+    const uint32_t rows = 8u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_ROWS, 2);
+    const uint32_t columns = 8u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_COLUMNS, 2);
+    const uint32_t inner = bits == 64 ? 4 : (128u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_DEPTH, 2)) / bits;
+    const bool turned = role == 1 ? code & INTEROP_CPU_B_ROWS : code & INTEROP_CPU_A_COLUMNS;
+    const uint32_t outer = role == 1 ? columns : rows, length = role == 2 ? columns : inner;
+    const uint64_t lines = turned ? length : outer, each = turned ? outer : length;
+    return ((lines - 1) * stride + each) * bits / 8;
+}
+
+static const char *move_matrix(const interop_cpu_block *block, uint32_t code, interop_cpu_lanes *words, bool store)
 {
     const uint32_t bits = bits_of_kind(interop_cpu_matrix_field(code, INTEROP_CPU_AT_KIND, 4));
     const interop_cpu_lanes *operands = words + (store ? 0 : registers_of(code, bits));
@@ -220,6 +242,9 @@ static const char *move_matrix(uint32_t code, interop_cpu_lanes *words, bool sto
     for (uint32_t lane = 1; lane < WARP; lane++)
         if (interop_cpu_wide(operands, lane) != address || operands[2].at[lane] != stride)
             return "the lanes of the warp name different matrices";
+    /* Global memory was checked before; a matrix that begins in shared memory must end there. */
+    if (in_shared(block, address, 1) && !in_shared(block, address, bytes_of(code, bits, stride)))
+        return "out of bounds: a matrix ends behind the block's shared memory";
     const matrix m = {(unsigned char *)(uintptr_t)address, (int64_t)stride, bits, store};
     if (bits == 64)
         move_doubles(code, &m, store ? words + 3 : words);
@@ -242,16 +267,16 @@ void INTEROP_SYM(cpu_matrix)(interop_cpu_block *block, uint32_t code, uint32_t l
         INTEROP_SYM(cpu_matrix_multiply)(code, words);
         break;
     case INTEROP_CPU_LDMATRIX:
-        problem = move_rows(code, words, true);
+        problem = move_rows(block, code, words, true);
         break;
     case INTEROP_CPU_STMATRIX:
-        problem = move_rows(code, words, false);
+        problem = move_rows(block, code, words, false);
         break;
     case INTEROP_CPU_MOVMATRIX:
         transpose(&words[0], &words[1]);
         break;
     default:
-        problem = move_matrix(code, words, interop_cpu_matrix_field(code, 0, 4) == INTEROP_CPU_WMMA_STORE);
+        problem = move_matrix(block, code, words, interop_cpu_matrix_field(code, 0, 4) == INTEROP_CPU_WMMA_STORE);
         break;
     }
     if (problem != NULL)

@@ -71,8 +71,8 @@ def check_variable(t: Translator, memory: Memory, offset: int, size: int, access
     _check_site(t, value, size, access + (Access.LOCAL if memory.space in ("local", "param") else 0))
 
 
-def check_ends(t: Translator, operand: ast.Operand, pointer: str, count: str) -> None:
-    """The check of a read of `count` (i32) bytes, none if that is 0: of the first and of the last byte."""
+def check_ends(t: Translator, operand: ast.Operand, pointer: str, count: str, access: Access = Access.READ) -> None:
+    """The check of an access to `count` (i32) bytes, none if that is 0: of the first and of the last byte."""
     base = operand.base if isinstance(operand, ast.Address) else operand
     while isinstance(base, ast.Offset):
         base = base.base
@@ -83,9 +83,9 @@ def check_ends(t: Translator, operand: ast.Operand, pointer: str, count: str) ->
     b.branch_if(b.compare("ne", "i32", count, "0"), some, behind)
     b.label(some)
     first = b.cast("ptrtoint", pointer, "ptr", "i64")
-    check_address(t, base.text, first, "global", 1, Access.READ)
+    check_address(t, base.text, first, "global", 1, access)
     last = b.binary("sub", "i64", b.binary("add", "i64", first, b.resize(count, "i32", "i64")), "1")
-    check_address(t, base.text, last, "global", 1, Access.READ)
+    check_address(t, base.text, last, "global", 1, access)
     b.label(behind)
 
 

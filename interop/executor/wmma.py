@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from interop.ptx import Instruction
 
-from . import matrix
+from . import bounds, matrix
 from .errors import malformed, unsupported
-from .fragments import Flag, Kind, Operation, Shape, encode, perform
+from .fragments import BITS, Flag, Kind, Operation, Shape, encode, perform
 from .memory import address, space_of
 from .modifiers import Modifiers
+from .records import Access
 from .table import Table
 
 if TYPE_CHECKING:
@@ -72,9 +73,21 @@ def _stride(t: Translator, index: int, extents: tuple[int, int, int], role: str,
     """Elements from one row or column to the next: what is written, or the matrix has no gaps."""
     if len(t.instruction.operands) > index:
         return t.read(t.operand(index), "u32")
+    return str(_lines(extents, role, columns)[1])
+
+
+def _lines(extents: tuple[int, int, int], role: str, columns: bool) -> tuple[int, int]:
+    """How many rows, or columns, a matrix has in memory, and the elements of each."""
     rows, cols, inner = extents
     height, width = {"a": (rows, inner), "b": (inner, cols)}.get(role, (rows, cols))
-    return str(height if columns else width)
+    return (width, height) if columns else (height, width)
+
+
+def _bytes(t: Translator, extents: tuple[int, int, int], role: str, columns: bool, stride: str, bits: int) -> str:
+    """From the first byte of a matrix to behind its last one."""
+    count, length = _lines(extents, role, columns)
+    elements = t.b.binary("add", "i32", t.b.binary("mul", "i32", stride, str(count - 1)), str(length))
+    return t.b.binary("lshr", "i32", t.b.binary("mul", "i32", elements, str(bits)), "3")
 
 
 def _move(t: Translator, i: Instruction, m: Modifiers, load: bool) -> None:
@@ -105,12 +118,16 @@ def _move(t: Translator, i: Instruction, m: Modifiers, load: bool) -> None:
     llvm = "i64" if kind == Kind.F64 else "i32"
     count = _F16_REGISTERS if kind == Kind.F16 and role in "ab" else used
     items = matrix.registers(t.operand(0 if load else 1), count, i, f"matrix {role}")
-    pointer = t.b.integer_of(address(t, t.operand(1 if load else 0), space))
-    where = [("i64", pointer), ("i32", _stride(t, 2, extents, role, columns))]
+    where = t.operand(1 if load else 0)
+    pointer, stride = address(t, where, space), _stride(t, 2, extents, role, columns)
+    if space != "shared":
+        extent = _bytes(t, extents, role, columns, stride, BITS[kind])
+        bounds.check_ends(t, where, pointer, extent, Access.READ if load else Access.WRITE)
+    place = [("i64", t.b.integer_of(pointer)), ("i32", stride)]
     if not load:
-        perform(t, code, [*where, *matrix.read_registers(t, items, llvm)], [])
+        perform(t, code, [*place, *matrix.read_registers(t, items, llvm)], [])
         return
-    values = perform(t, code, where, [llvm] * used)
+    values = perform(t, code, place, [llvm] * used)
     matrix.write_registers(t, items, [values[k % used] for k in range(count)], llvm)
 
 

@@ -81,7 +81,6 @@ def test_the_first_error_stops_the_launch() -> None:
         ("{ .param .b64 a; .param .b64 b; call (b), cudaMallocX, (a); }", "does not define cudaMallocX"),
         ("atom.global.add.v2.f32 {%f0, %f1}, [%rd0], {%f2, %f3};", "atom.global.add.v2.f32"),
         ("cp.async.bulk.wait_group 0;", "cp.async.bulk.wait_group"),
-        ("mbarrier.init.shared.b64 [%r0], 1;", "mbarrier.init"),
         ("add.f16 %h0, %h1, %h2; mul.rz.f16 %h0, %h1, %h2;", "mul.rz.f16"),
         ("ld.local.u32 %r0, [%r1];", "a 32-bit address"),
     ],

@@ -301,8 +301,19 @@ def test_movmatrix() -> None:
 
 def test_a_row_that_is_not_aligned() -> None:
     body = "add.u32 %o, %o, 8; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%o];"
+    source = np.zeros((32, 4), np.uint32)
     with pytest.raises(ExecutionError, match=r"row is not aligned to 16 bytes \(ptx line \d+\)"):
-        run(MOVE.format(body=body), "move", pointers(np.zeros((64, 4)), np.zeros((64, 4))), 1, 32)
+        run(MOVE.format(body=body), "move", pointers(source, source), 1, 32)
+
+
+def test_a_row_outside_shared_memory() -> None:
+    """Only the lanes whose rows are read need to name any."""
+    body = "setp.lt.u32 %q, %t, 8; @!%q mov.u32 %o, 0x7fffff0; ldmatrix.sync.aligned.m8n8.x{}.shared.b16 {}, [%o];"
+    text = MOVE.replace(".reg .u64 %p;", ".reg .u64 %p; .reg .pred %q;")
+    source, out = np.zeros((32, 4), np.uint32), np.zeros((32, 4), np.uint32)
+    run(text.format(body=body.format(1, "{%r0}")), "move", pointers(source, out), 1, 32)
+    with pytest.raises(ExecutionError, match=r"a row of a matrix lies outside the block's shared memory \(ptx line"):
+        run(text.format(body=body.format(2, "{%r0, %r1}")), "move", pointers(source, out), 1, 32)
 
 
 # ---- what goes wrong ----

@@ -12,6 +12,7 @@ from executor_harness import cuda as plain_cuda
 
 from abi import ExecutionError, ImageError, UnsupportedError
 from interop.executor import compile_kernel
+from interop.executor.host import MemoryRange
 from interop.importing.nvrtc import cuda_headers
 
 RNG = np.random.default_rng(5)
@@ -258,8 +259,9 @@ def test_the_stride_may_be_left_out() -> None:
 def test_lanes_that_name_different_matrices() -> None:
     body = """mov.u32 %t, %tid.x; shr.u32 %t, %t, 4; mad.wide.u32 %p, %t, 64, %p;
     wmma.load.c.sync.aligned.row.m8n8k32.s32 {%r0, %r1}, [%p];"""
+    x = np.zeros(1000)
     with pytest.raises(ExecutionError, match=r"lanes of the warp name different matrices \(ptx line \d+\)"):
-        run(HAND.format(body=body), "k", pointers(np.zeros(1000)), 1, 32)
+        run(HAND.format(body=body), "k", pointers(x), 1, 32)
 
 
 @pytest.mark.parametrize(
@@ -275,3 +277,34 @@ def test_lanes_that_name_different_matrices() -> None:
 def test_what_is_wrong_is_said(instruction: str, error: type[Exception], why: str) -> None:
     with pytest.raises(error, match=why):
         compile_kernel(HEADER + HAND.format(body=instruction), "k")
+
+
+SHARED = HAND.replace("ld.param.u64", ".shared .align 128 .b8 tile[1024]; ld.param.u64")
+
+
+@pytest.mark.parametrize(("stride", "fits"), [(16, True), (17, False)])
+@pytest.mark.parametrize("role", ["load.c", "store.d"])
+def test_a_matrix_that_ends_behind_shared_memory(stride: int, fits: bool, role: str) -> None:
+    registers = "{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}"
+    operands = f"{registers}, [tile]" if role == "load.c" else f"[tile], {registers}"
+    text = SHARED.format(body=f"wmma.{role}.sync.aligned.row.m16n16k16.shared.f32 {operands}, {stride};")
+    if fits:
+        run(text, "k", pointers(np.zeros(8)), 1, 32)
+        return
+    with pytest.raises(ExecutionError, match=r"a matrix ends behind the block's shared memory \(ptx line \d+\)"):
+        run(text, "k", pointers(np.zeros(8)), 1, 32)
+
+
+@pytest.mark.parametrize(("stride", "fits"), [(16, True), (17, False)])
+@pytest.mark.parametrize(("role", "layout"), [("load.a", "row"), ("load.b", "col"), ("store.d", "row")])
+def test_a_matrix_that_ends_behind_its_buffer(stride: int, fits: bool, role: str, layout: str) -> None:
+    registers = "{" + ", ".join(["%r0"] * (8 if "load" in role else 4)) + "}"
+    operands = f"{registers}, [%p]" if "load" in role else f"[%p], {registers}"
+    text = HEADER + HAND.format(body=f"wmma.{role}.sync.aligned.{layout}.m16n16k16.f16 {operands}, {stride};")
+    kernel, x = compile_kernel(text, "k", checks=True), np.zeros(256, np.float16)
+    ranges = [MemoryRange(x.ctypes.data, x.nbytes)]
+    if fits:
+        kernel.launch(pointers(x), 1, 32, ranges=ranges)
+        return
+    with pytest.raises(ExecutionError, match="out of bounds"):
+        kernel.launch(pointers(x), 1, 32, ranges=ranges)
