@@ -64,6 +64,17 @@ def instructions(statements: Sequence[ast.Statement]) -> Iterator[Instruction]:
             stack.pop()
 
 
+def behind_traps(statements: Sequence[ast.Statement]) -> Iterator[int]:
+    """id() of each instruction that stands right behind an unconditional trap, as LLVM's `exit` does: it never runs."""
+    trapped = False
+    for statement in statements:
+        if isinstance(statement, ast.Block):
+            yield from behind_traps(statement.statements)
+        if isinstance(statement, Instruction) and trapped:
+            yield id(statement)
+        trapped = isinstance(statement, Instruction) and statement.opcode == "trap" and statement.guard is None
+
+
 def variables(statements: Sequence[ast.Statement]) -> Iterator[Variable]:
     """All variables declared in a body."""
     for statement in statements:
@@ -166,11 +177,13 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: i
     functions = [module.function(name) if name != symbol else kernel for name in graph]
     bodies = {f.name: list(instructions(f.body or ())) for f in functions if f is not None}
     yields = {name: yielding_branches(f.body or ()) for name, f in ((f.name, f) for f in functions if f is not None)}
+    dead = {k for f in functions if f is not None for k in behind_traps(f.body or ())}
     # A thread leaves the kernel by `exit` wherever it stands, so such functions are written into their callers, too.
     waiting = {
         name
         for name, body in bodies.items()
-        if yields[name] or any(_suspends(i) or (i.opcode == "exit" and name != symbol) for i in body)
+        if yields[name]
+        or any(_suspends(i) or (i.opcode == "exit" and name != symbol and id(i) not in dead) for i in body)
     }
     grown = True
     while grown:

@@ -96,6 +96,11 @@ class Builder:
         self.line(text)
         self._open = False
 
+    @property
+    def reachable(self) -> bool:
+        """Whether what comes next may run: false behind a terminator, until the next label."""
+        return self._open
+
     def branch(self, label: str) -> None:
         self.terminate(f"br label %{label}")
 

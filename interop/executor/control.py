@@ -81,6 +81,8 @@ def ret(t: Translator, i: Instruction, m: Modifiers) -> None:
 @TABLE("exit")
 def exit_(t: Translator, i: Instruction, m: Modifiers) -> None:
     """Ends the thread. A function that does so is always written into its caller."""
+    if not t.b.reachable:
+        return  # behind a trap
     frame = t.frame
     while frame.caller is not None and frame.caller.scopes:
         frame = frame.caller
