@@ -253,7 +253,9 @@ static void run_block(interop_cpu_block *block, uint64_t index)
     if (block->copies != NULL)
         INTEROP_SYM(cpu_clear_copies)(block); /* what the block before did not wait for */
     const interop_cpu_program *program = job->kernel->extra;
-    if (program->coroutine) {
+    if (program->coroutine && job->kernel->lanes > 1) {
+        INTEROP_SYM(cpu_run_strands)(block);
+    } else if (program->coroutine) {
         INTEROP_SYM(cpu_run_coroutines)(block);
     } else {
         interop_cpu_loop loop;
@@ -483,7 +485,7 @@ static int32_t check(const interop_cpu_kernel *kernel, size_t param_bytes, const
                      const uint32_t block[3], uint32_t dynamic_shared_bytes, interop_cpu_error *error)
 {
     static const uint32_t grid_limit[3] = {0x7fffffff, 65535, 65535}, block_limit[3] = {1024, 1024, 64};
-    if (kernel->abi != INTEROP_CPU_ABI || kernel->lanes != 1)
+    if (kernel->abi != INTEROP_CPU_ABI || kernel->lanes == 0 || kernel->lanes > INTEROP_CPU_WARP)
         return refuse(error, INTERNAL, "translated for another version of the CPU device (abi %u, %u lanes)",
                       kernel->abi, kernel->lanes);
     if (param_bytes < kernel->param_bytes)
@@ -499,6 +501,10 @@ static int32_t check(const interop_cpu_kernel *kernel, size_t param_bytes, const
             return refuse(error, ARGUMENT_RANGE, "is compiled for blocks of (%u, %u, %u), not (%u, %u, %u)",
                           kernel->block[0], kernel->block[1], kernel->block[2], block[0], block[1], block[2]);
     }
+    if ((kernel->flags & INTEROP_CPU_WARPS) && block[0] % INTEROP_CPU_WARP != 0 && block[1] * block[2] != 1)
+        return refuse(error, ARGUMENT_RANGE,
+                      "is translated for rows of whole warps, which a block of (%u, %u, %u) does not have", block[0],
+                      block[1], block[2]);
     if ((uint64_t)block[0] * block[1] * block[2] > INTEROP_CPU_MAX_THREADS)
         return refuse(error, ARGUMENT_RANGE, "a block of (%u, %u, %u) has more than %d threads", block[0], block[1],
                       block[2], INTEROP_CPU_MAX_THREADS);

@@ -195,6 +195,11 @@ enum { INTEROP_CPU_SHARED = 16, INTEROP_CPU_LOCAL = 32 };
 INTEROP_CPU_NORETURN void INTEROP_SYM(cpu_fail)(interop_cpu_block *block, int32_t status, const uint32_t *tid,
                                                 const char *format, ...);
 void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block);
+void INTEROP_SYM(cpu_run_strands)(interop_cpu_block *block);
+/* Ends the launch with `what` and where the threads of the block wait. */
+INTEROP_CPU_NORETURN void INTEROP_SYM(cpu_report)(interop_cpu_block *block, const char *what);
+/* Ends the block where the launch is to end early. */
+void INTEROP_SYM(cpu_leave_if_stopped)(interop_cpu_block *block);
 void INTEROP_SYM(cpu_flush_print)(interop_cpu_block *block);
 /* The matrix instruction at which `members` of a warp stand. */
 void INTEROP_SYM(cpu_perform_matrix)(interop_cpu_block *block, const interop_cpu_thread *warp, uint32_t members);
@@ -231,6 +236,8 @@ enum { INTEROP_CPU_PLACE = 192 };
     X(void, cpu_bounds_lanes,                                                                                          \
       (interop_cpu_block * block, uint32_t site, const uint64_t *addresses, uint32_t lanes, uint32_t mask,             \
        uint32_t bytes, uint32_t access, uint32_t first_x, uint32_t y, uint32_t z, uint32_t line))                      \
+    X(void, cpu_stuck,                                                                                                 \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, const uint32_t *places, uint32_t count))         \
     X(uint64_t, cpu_check_stack,                                                                                       \
       (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, uint64_t bytes))                  \
     X(void, cpu_assertfail,                                                                                            \

@@ -438,7 +438,7 @@ void INTEROP_SYM(cpu_describe_waiting)(const interop_cpu_block *block, const uin
             if (block->threads[j].wait == thread->wait && block->threads[j].site == thread->site &&
                 (block->threads[j].mask == thread->mask || thread->wait == INTEROP_CPU_SPIN)) {
                 counted[j] = true;
-                count++;
+                count += block->job->kernel->lanes == 1 ? 1 : count_bits(block->threads[j].c);
             }
         char where[64], place[INTEROP_CPU_PLACE];
         if (thread->wait == INTEROP_CPU_BARRIER || thread->wait == INTEROP_CPU_BARRIER_RED)
@@ -460,7 +460,7 @@ void INTEROP_SYM(cpu_describe_waiting)(const interop_cpu_block *block, const uin
         text[used] = '\0';
 }
 
-static void report(interop_cpu_block *block, const char *what)
+void INTEROP_SYM(cpu_report)(interop_cpu_block *block, const char *what)
 {
     char text[400];
     INTEROP_SYM(cpu_describe_waiting)(block, NULL, text, sizeof text);
@@ -469,14 +469,42 @@ static void report(interop_cpu_block *block, const char *what)
      block->ctaid[2]);
 }
 
-/* Ends the block where the launch is to end early. */
-static void leave_if_stopped(interop_cpu_block *block)
+/* Lanes of one strand, the first of which is thread (x, y, z), wait for others that do not come. `places` holds three
+ * numbers for each place: the lanes, the line, what they wait for. */
+void INTEROP_SYM(cpu_stuck)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, const uint32_t *places,
+                            uint32_t count)
+{
+    char text[400] = "", place[INTEROP_CPU_PLACE];
+    size_t used = 0;
+    for (; count > 0; count--, places += 3) {
+        uint32_t first = 0;
+        if (places[0] == 0)
+            continue;
+        while (!(places[0] >> first & 1))
+            first++;
+        const uint32_t threads = count_bits(places[0]);
+        const int length = snprintf(text + used, sizeof text - used, "%s %u thread%s, from (%u, %u, %u) on, at %s (%s)",
+                                    used ? ";" : "", threads, threads == 1 ? "" : "s", x + first, y, z,
+                                    wait_names[places[2] <= INTEROP_CPU_DONE ? places[2] : 0],
+                                    INTEROP_SYM(cpu_place)(block, places[1], place, sizeof place));
+        if (length < 0 || (size_t)length >= sizeof text - used) {
+            text[used] = '\0';
+            break;
+        }
+        used += (size_t)length;
+    }
+    INTEROP_SYM(cpu_fail)
+    (block, EXECUTION, NULL, "deadlock: no thread of the warp can go on:%s, block (%u, %u, %u)", text, block->ctaid[0],
+     block->ctaid[1], block->ctaid[2]);
+}
+
+void INTEROP_SYM(cpu_leave_if_stopped)(interop_cpu_block *block)
 {
     char why[80];
     if (!INTEROP_SYM(cpu_must_stop)(block))
         return;
     if (INTEROP_SYM(cpu_stop_reason)(block->job, why, sizeof why) != NULL)
-        report(block, why);
+        INTEROP_SYM(cpu_report)(block, why);
     longjmp(block->leave, 1);
 }
 
@@ -492,7 +520,7 @@ static double spin_limit(void)
 static void idle(interop_cpu_block *block, double *since, uint64_t *seen)
 {
     interop_cpu_job *job = block->job;
-    leave_if_stopped(block);
+    INTEROP_SYM(cpu_leave_if_stopped)(block);
     const uint64_t progress = atomic_load(&job->progress);
     const double now = INTEROP_SYM(cpu_seconds)();
     if (*since == 0)
@@ -501,7 +529,7 @@ static void idle(interop_cpu_block *block, double *since, uint64_t *seen)
         *since = now;
         *seen = progress;
     } else if (now - *since > spin_limit()) {
-        report(block, "deadlock: all running blocks wait for memory that no thread writes");
+        INTEROP_SYM(cpu_report)(block, "deadlock: all running blocks wait for memory that no thread writes");
     }
     sched_yield();
 }
@@ -566,7 +594,7 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block)
         }
         if (!live)
             break;
-        leave_if_stopped(block); /* here, since every thread waits somewhere now */
+        INTEROP_SYM(cpu_leave_if_stopped)(block); /* here, since every thread waits somewhere now */
         /* Threads that were woken only to look at memory again have made no progress if all of them spin on. */
         progress = resolve_barriers(block, waits) || (progress && !woken);
         const bool spins = (waits & SPINS) != 0;
@@ -583,7 +611,7 @@ void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block)
             for (uint32_t i = 0; i < block->thread_count; i++)
                 ready |= block->threads[i].wait == INTEROP_CPU_READY;
             if (!ready)
-                report(block, "deadlock: no thread of the block can go on");
+                INTEROP_SYM(cpu_report)(block, "deadlock: no thread of the block can go on");
         }
         for (uint32_t i = 0; spins && i < block->thread_count; i++)
             if (block->threads[i].wait == INTEROP_CPU_SPIN)

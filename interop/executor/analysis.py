@@ -164,14 +164,12 @@ def _suspends(instruction: Instruction) -> bool:
     return instruction.opcode in _WARP or instruction.opcode in _MATRIX
 
 
-def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: int = 1, checks: bool = True) -> Plan:
-    """Looks at everything that the kernel reaches."""
+def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], checks: bool = True) -> Plan:
+    """Looks at everything that the kernel reaches; for one lane."""
     from .bounds import Checks
 
     if module.address_size != 64:
         raise UnsupportedError(f"the PTX has addresses of {module.address_size} bits; the CPU device takes 64")
-    if lanes != 1:
-        raise UnsupportedError(f"the CPU device translates one lane at a time so far, not {lanes}")
     kernel = find_kernel(module, symbol)
     graph, taken = _reachable(module, kernel)
     functions = [module.function(name) if name != symbol else kernel for name in graph]
@@ -197,7 +195,7 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], lanes: i
         module,
         kernel,
         table,
-        lanes,
+        1,
         (*block, *(1,) * (3 - len(block)))[:3] if block else None,  # type: ignore[arg-type]
         reachable,
         taken,

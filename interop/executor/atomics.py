@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 TABLE = Table()
 
-_OPERATIONS = ("add", "and", "or", "xor", "exch", "cas", "min", "max", "inc", "dec")
-_ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
+OPERATIONS = ("add", "and", "or", "xor", "exch", "cas", "min", "max", "inc", "dec")
+ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
 
 
 @TABLE("atom", "red")
 def atom(t: Translator, i: Instruction, m: Modifiers) -> None:
     """Read, modify, write. `red` is the same without a result."""
     type_ = m.type()
-    operation = m.take(*_OPERATIONS)
+    operation = m.take(*OPERATIONS)
     space = space_of(m)
-    order = _ORDERS[m.take(*_ORDERS, default="relaxed")]
+    order = ORDERS[m.take(*ORDERS, default="relaxed")]
     m.take(*SCOPES)
     m.flag("noftz")
     drop_hints(m)
@@ -39,9 +39,10 @@ def atom(t: Translator, i: Instruction, m: Modifiers) -> None:
     first = 0 if i.opcode == "red" else 1
     pointer = address(t, t.operand(first), space, BITS[vector(type_)] // 8, Access.UPDATE)
     if operation == "cas":
-        old = _compare_and_swap(t, type_, pointer, order, t.operand(first + 1), t.operand(first + 2))
+        given = (t.read(t.operand(first + k), type_) for k in (1, 2))
+        old = compare_and_swap(t, type_, pointer, order, *given)
     else:
-        old = _modify(t, i, operation, type_, pointer, order, t.read(t.operand(first + 1), type_))
+        old = modify(t, i, operation, type_, pointer, order, t.read(t.operand(first + 1), type_))
     if i.opcode == "atom":
         t.write(t.operand(0), type_, old)
 
@@ -50,12 +51,9 @@ def _size(llvm: str) -> int:
     return {"i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}[llvm]
 
 
-def _compare_and_swap(
-    t: Translator, type_: str, pointer: str, order: str, expected: ast.Operand, desired: ast.Operand
-) -> str:
-    llvm = vector(type_)
-    old, new = t.read(expected, type_), t.read(desired, type_)
-    return _cmpxchg(t, llvm, pointer, old, new, order)[0]
+def compare_and_swap(t: Translator, type_: str, pointer: str, order: str, expected: str, desired: str) -> str:
+    """Stores `desired` where `expected` was; what was there before."""
+    return _cmpxchg(t, vector(type_), pointer, expected, desired, order)[0]
 
 
 def _cmpxchg(t: Translator, llvm: str, pointer: str, old: str, new: str, order: str) -> tuple[str, str]:
@@ -65,7 +63,8 @@ def _cmpxchg(t: Translator, llvm: str, pointer: str, old: str, new: str, order: 
     return t.b.extract_value(kind, pair, 0), t.b.extract_value(kind, pair, 1)
 
 
-def _modify(t: Translator, i: Instruction, operation: str, type_: str, pointer: str, order: str, value: str) -> str:
+def modify(t: Translator, i: Instruction, operation: str, type_: str, pointer: str, order: str, value: str) -> str:
+    """Any operation but `cas`; what was there before."""
     llvm = vector(type_)
     if type_ in HALVES or type_ in PACKED:
         if operation not in ("add", "min", "max"):

@@ -55,9 +55,9 @@ def check_address(t: Translator, register: str, value: str, space: str, size: in
     if space == "shared":
         check_shared(t, value, size, access)
     elif space in ("local", "param"):
-        _check_site(t, value, size, access + Access.LOCAL)
+        check_site(t, value, size, access + Access.LOCAL)
     elif checks.checkable(t.frame.function, register):
-        _check_site(t, value, size, access)
+        check_site(t, value, size, access)
 
 
 def check_variable(t: Translator, memory: Memory, offset: int, size: int, access: Access) -> None:
@@ -68,7 +68,7 @@ def check_variable(t: Translator, memory: Memory, offset: int, size: int, access
         check_shared(t, str(memory.offset + offset), size, access)
         return
     value = t.b.cast("ptrtoint", t.b.offset(memory.pointer, offset), "ptr", "i64")
-    _check_site(t, value, size, access + (Access.LOCAL if memory.space in ("local", "param") else 0))
+    check_site(t, value, size, access + (Access.LOCAL if memory.space in ("local", "param") else 0))
 
 
 def check_ends(t: Translator, operand: ast.Operand, pointer: str, count: str, access: Access = Access.READ) -> None:
@@ -98,7 +98,8 @@ def check_shared(t: Translator, offset: str, size: int, access: Access) -> None:
     _ask(t, outside, 0, offset, size, access + Access.SHARED)
 
 
-def _check_site(t: Translator, value: str, size: int, access: int) -> None:
+def check_site(t: Translator, value: str, size: int, access: int) -> None:
+    """The check of `size` bytes at the address `value` (i64) by a site of its own."""
     b = t.b
     site = t.plan.checks.new_site()
     at = b.offset(t.block_field("ptr", BlockField.SITES), SITE_BYTES * site)

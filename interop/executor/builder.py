@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from . import prelude
 from .types import BITS
+from .vector_prelude import vector_function
 
 
 class ModuleText:
@@ -16,28 +18,31 @@ class ModuleText:
         self.functions: list[str] = []
         self.globals: dict[str, str] = {}
         self._declarations: dict[str, str] = {}
-        self._prelude: dict[str, None] = {}
+        self._prelude: dict[tuple[str, int], None] = {}
 
     def declare(self, result: str, name: str, types: Iterable[str], attributes: str = "") -> None:
         """Makes the function `name` known; once is enough."""
         if name not in self._declarations:
             self._declarations[name] = f"declare {result} @{name}({', '.join(types)}){attributes}"
 
-    def require(self, name: str) -> None:
-        """Includes a function of the prelude, and those that it uses."""
-        if name not in self._prelude:
-            self._prelude[name] = None
+    def require(self, name: str, lanes: int = 1) -> None:
+        """Includes a function of the prelude, for one lane or several, and those that it uses."""
+        if (name, lanes) not in self._prelude:
+            self._prelude[name, lanes] = None
             for used in prelude.USES[name]:
-                self.require(used)
+                self.require(used, lanes)
 
     def text(self) -> str:
         """The module."""
         parts = list(self.globals.values())
-        parts += [prelude.FUNCTIONS[name] for name in self._prelude]
-        parts += self.functions
-        for name in self._prelude:
-            for intrinsic, line in prelude.DECLARATIONS[name]:
+        for name, lanes in self._prelude:
+            text, declarations = prelude.FUNCTIONS[name], prelude.DECLARATIONS[name]
+            if lanes > 1:
+                text, _, declarations = vector_function(name, lanes)
+            parts.append(text)
+            for intrinsic, line in declarations:
                 self._declarations.setdefault(intrinsic, line)
+        parts += self.functions
         parts += sorted(set(self._declarations.values()))
         parts.append(METADATA)
         return "\n".join(parts) + "\n"
@@ -53,20 +58,32 @@ METADATA = """\
 !4 = !{!"branch_weights", i32 1, i32 1048575}"""
 
 
-class Builder:
-    """Writes one function. Values are their textual names; types are passed beside them."""
+@dataclass
+class _Function:
+    """The function being written; several builders may write one."""
 
-    def __init__(self, module: ModuleText) -> None:
+    entry: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    count: int = 0
+    open: bool = False  # whether the current block still lacks its terminator
+
+
+class Builder:
+    """Writes one function. Values are their textual names; types are passed beside them.
+
+    :ivar entry: what goes before everything else: allocas and loads of the context.
+    """
+
+    def __init__(self, module: ModuleText, function: _Function | None = None) -> None:
         self.module = module
-        self.entry: list[str] = []  # goes before everything else: allocas and loads of the context
-        self.lines: list[str] = []
-        self._count = 0
-        self._open = False  # whether the current block still lacks its terminator
+        self._function = function or _Function()
+        self.entry = self._function.entry
+        self.lines = self._function.lines
 
     def temp(self, hint: str = "t") -> str:
         """A new name."""
-        self._count += 1
-        return f"%{hint}{self._count}"
+        self._function.count += 1
+        return f"%{hint}{self._function.count}"
 
     def new_label(self, hint: str = "b") -> str:
         """A new label's name, without ``%``."""
@@ -74,14 +91,14 @@ class Builder:
 
     def label(self, name: str) -> None:
         """Begins the block `name`; falls through into it from an open block."""
-        if self._open:
+        if self._function.open:
             self.lines.append(f"  br label %{name}")
         self.lines.append(f"{name}:")
-        self._open = True
+        self._function.open = True
 
     def line(self, text: str) -> None:
         """One instruction without a result. Behind a terminator it opens a block that nothing reaches."""
-        if not self._open:
+        if not self._function.open:
             self.label(self.new_label("dead"))
         self.lines.append(f"  {text}")
 
@@ -94,7 +111,7 @@ class Builder:
     def terminate(self, text: str) -> None:
         """Ends the block."""
         self.line(text)
-        self._open = False
+        self._function.open = False
 
     @property
     def reachable(self) -> bool:

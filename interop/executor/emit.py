@@ -14,8 +14,8 @@ from .storage import Storage, parameter_offsets
 from .translator import Translator
 
 _THREAD = "i32 %tid.x, i32 %tid.y, i32 %tid.z"
-# Known to be readable, so that loads from it move out of conditions and loops.
-_BLOCK = f"ptr align 8 dereferenceable({BLOCK_BYTES}) %blk"
+BLOCK = f"ptr align 8 dereferenceable({BLOCK_BYTES}) %blk"
+"""The block as a parameter, known to be readable, so that loads from it move out of conditions and loops."""
 
 
 def emit_kernel(plan: Plan, text: ModuleText, storage: Storage, record: str) -> None:
@@ -26,10 +26,11 @@ def emit_kernel(plan: Plan, text: ModuleText, storage: Storage, record: str) -> 
             text.functions.append(_function(plan, text, storage, function))
     body = _coroutine(plan, text, storage) if plan.coroutine else _loop(plan, text, storage)
     text.functions += body
-    text.functions.append(_record(plan, storage, record))
+    text.functions.append(record_text(plan, storage, record))
 
 
-def _kernel_parameters(t: Translator, kernel: Function) -> dict[str, Memory]:
+def kernel_parameters(t: Translator, kernel: Function) -> dict[str, Memory]:
+    """Where each parameter lies in the buffer."""
     offsets, _ = parameter_offsets(kernel.params)
     found = {}
     for param, offset in zip(kernel.params, offsets):
@@ -39,7 +40,8 @@ def _kernel_parameters(t: Translator, kernel: Function) -> dict[str, Memory]:
     return found
 
 
-def _parameters_attribute(plan: Plan) -> str:
+def parameters_attribute(plan: Plan) -> str:
+    """The parameter buffer as an argument of a function."""
     _, size = parameter_offsets(plan.function.params)
     return f"ptr noalias readonly align 8 {f'dereferenceable({size}) ' if size else ''}%params"
 
@@ -65,7 +67,7 @@ def _function(plan: Plan, text: ModuleText, storage: Storage, function: Function
     name = f'@"func.{plan.function.name}.{function.name}"'
     return "\n".join(
         [
-            f"define internal void {name}({_BLOCK}, {_THREAD}{arguments}) #0{calls} {{",
+            f"define internal void {name}({BLOCK}, {_THREAD}{arguments}) #0{calls} {{",
             "entry:",
             *builder.entry,
             "  br label %start",
@@ -80,14 +82,14 @@ def _loop(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
     name = plan.function.name
     builder = Builder(text)
     t = Translator(builder, storage, plan, False, plan.independent)
-    params = _kernel_parameters(t, plan.function)
+    params = kernel_parameters(t, plan.function)
     builder.label("start")
     t.body(plan.function, params, "leave")
     builder.label("leave")
     builder.terminate("ret void")
-    parameters = _parameters_attribute(plan)
+    parameters = parameters_attribute(plan)
     body = [
-        f'define internal void @"body.{name}"({_BLOCK}, {parameters}, {_THREAD}) alwaysinline #0 {{',
+        f'define internal void @"body.{name}"({BLOCK}, {parameters}, {_THREAD}) alwaysinline #0 {{',
         "entry:",
         *builder.entry,
         "  br label %start",
@@ -116,7 +118,7 @@ def _threads(plan: Plan, parameters: str) -> str:
     parallel = ", !llvm.loop !2" if plan.independent else ""
     return "\n".join(
         [
-            f'define internal void @"run.{name}"({_BLOCK}, {parameters}) #0 {{',
+            f'define internal void @"run.{name}"({BLOCK}, {parameters}) #0 {{',
             "entry:",
             *loads,
             "  br label %planes",
@@ -160,17 +162,22 @@ _COROUTINE = {
 def _coroutine(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
     """A kernel with barriers or warp operations: a coroutine that the C scheduler starts for each thread."""
     name = plan.function.name
-    for intrinsic, (result, types) in _COROUTINE.items():
-        text.declare(result, intrinsic, types)
-    text.declare("ptr", f"{text.prefix}cpu_frame", ["ptr", "i64"])
     builder = Builder(text)
     t = Translator(builder, storage, plan, True, False)
-    params = _kernel_parameters(t, plan.function)
+    params = kernel_parameters(t, plan.function)
     builder.label("start")
     t.body(plan.function, params, "leave")
     builder.label("leave")
-    lines = [
-        f'define internal ptr @"run.{name}"({_BLOCK}, ptr %params, ptr %thr, {_THREAD}) presplitcoroutine #0 {{',
+    head = f'define internal ptr @"run.{name}"({BLOCK}, ptr %params, ptr %thr, {_THREAD}) presplitcoroutine #0 {{'
+    return ["\n".join([head, *coroutine_frame(text, builder)])]
+
+
+def coroutine_frame(text: ModuleText, builder: Builder) -> list[str]:
+    """What `builder` has written, which ends where the kernel does, as the body of a coroutine."""
+    for intrinsic, (result, types) in _COROUTINE.items():
+        text.declare(result, intrinsic, types)
+    text.declare("ptr", f"{text.prefix}cpu_frame", ["ptr", "i64"])
+    return [
         "entry:",
         "  %id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)",
         "  %size = call i64 @llvm.coro.size.i64()",
@@ -191,30 +198,30 @@ def _coroutine(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
         "  ret ptr %coroutine",
         "}",
     ]
-    return ["\n".join(lines)]
 
 
-def _record(plan: Plan, storage: Storage, record: str) -> str:
-    """The constant ``interop_cpu_kernel`` and what it points to."""
+def record_text(plan: Plan, storage: Storage, record: str, variant: str = "", flags: int = 0) -> str:
+    """The constant ``interop_cpu_kernel`` and what it points to; `variant` ends the names of the kernel's parts."""
     kernel = plan.function
+    name = f"{kernel.name}{variant}"
     _, size = parameter_offsets(kernel.params)
     block = ", ".join(f"i32 {n}" for n in plan.exact_block or (0, 0, 0))
     fields = [
         f"i32 {ABI}",
         f"i32 {plan.lanes}",
-        f'ptr @"name.{kernel.name}"',
+        f'ptr @"name.{name}"',
         f"i32 {size}",
         f"i32 {storage.static_bytes}",
         f"[3 x i32] [{block}]",
-        "i32 0",
-        f'ptr @"run.{kernel.name}"',
-        f'ptr @"program.{kernel.name}"',
+        f"i32 {flags}",
+        f'ptr @"run.{name}"',
+        f'ptr @"program.{name}"',
     ]
     types = "{ i32, i32, ptr, i32, i32, [3 x i32], i32, ptr, ptr }"
     return "\n".join(
         [
-            text_constant(f"name.{kernel.name}", kernel.name),
-            define_program(plan, storage, f"program.{kernel.name}"),
+            text_constant(f"name.{name}", kernel.name),
+            define_program(plan, storage, name),
             f'@"{record}" = constant {types} {{ {", ".join(fields)} }}, align 8',
         ]
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -75,8 +75,16 @@ class HostKernel:
         where nothing is checked.
     """
 
-    def __init__(self, record: Any, keep: object, addresses: tuple[tuple[int, int], ...] | None = None) -> None:
+    def __init__(
+        self,
+        record: Any,
+        keep: object,
+        addresses: tuple[tuple[int, int], ...] | None = None,
+        choose: Callable[[Sequence[int]], Any] | None = None,
+    ) -> None:
         self._record = record
+        self._choose = choose  # the record for a block, where there are several
+        self._chosen: dict[tuple[int, ...], Any] = {}
         self._keep = keep  # owns the code
         self.symbol: str = ffi.string(record.symbol).decode()
         self.param_bytes: int = record.param_bytes
@@ -131,8 +139,14 @@ class HostKernel:
             known, count = ffi.NULL, 0
         else:
             known, count = ffi.from_buffer(ranges), len(ranges) // _RANGE.size
+        record = self._record
+        if self._choose is not None:
+            key = (block[0], block[1], block[2])
+            record = self._chosen.get(key)
+            if record is None:
+                record = self._chosen[key] = self._choose(key)
         status = lib.interop_executor_launch(
-            self._record,
+            record,
             ffi.from_buffer(params),
             len(params),
             grid,

@@ -6,11 +6,14 @@ import hashlib
 import os
 import sys
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from abi import UnsupportedError
 from interop import ptx
 
 from . import cache, codegen
@@ -21,10 +24,13 @@ from .emit import emit_kernel, module_variables
 from .host import HostKernel
 from .storage import Storage, parameter_offsets
 from .table import instruction_table
+from .vector_emit import emit_vector_kernel
+from .vector_flatten import Unsuitable
+from .vector_plan import LANES, WARPS, are_warps, preferred_lanes
 
 _PREFIX = "interop_"
 _lock = threading.RLock()
-_kernels: dict[tuple[str, str, int, bool, bool], HostKernel] = {}
+_kernels: dict[tuple[object, ...], HostKernel] = {}
 _variables: dict[str, list[Any]] = {}  # of a PTX text, once a kernel has needed its variables; keeps the engines alive
 
 
@@ -50,7 +56,11 @@ STRICT_VARIABLE = "INTEROP_CPU_STRICT_COPIES"
 """``1``: kernels are translated so that cp.async is done as late as possible (:mod:`.async_copy`)."""
 
 
-def compile_kernel(ptx_text: str, symbol: str, *, lanes: int = 1, checks: bool | None = None) -> HostKernel:
+LANES_VARIABLE = "INTEROP_CPU_LANES"
+"""How many lanes kernels get that can have them, where the caller does not say: 1, 8, 16, 32."""
+
+
+def compile_kernel(ptx_text: str, symbol: str, *, lanes: int | None = None, checks: bool | None = None) -> HostKernel:
     """Translates the kernel `symbol` of a PTX text for this machine.
 
     The result is kept in the process and on disk, so that a second call costs nothing. Kernels of one text share its
@@ -59,51 +69,143 @@ def compile_kernel(ptx_text: str, symbol: str, *, lanes: int = 1, checks: bool |
     >>> kernel = compile_kernel(".version 8.0\\n.target sm_80\\n.entry nop() { ret; }", "nop")
     >>> kernel.launch(b"", grid=4, block=32)
 
+    :param lanes: how many threads of a row run at once in vectors: 1, 8, 16 or 32. None: the environment's
+        ``INTEROP_CPU_LANES``, else what suits the block of each launch; and 1 where the kernel is none for vectors.
     :param checks: whether memory accesses are compared with what the kernel may touch; None: yes, unless the
         environment's ``INTEROP_CPU_CHECKS`` is 0.
     :raises PtxSyntaxError: when the text is not PTX.
     :raises SymbolNotFound: when it has no such kernel.
-    :raises UnsupportedError: for an instruction that the CPU device does not have.
+    :raises UnsupportedError: for an instruction that the CPU device does not have, and for a number of `lanes` with
+        which this kernel cannot run.
     """
     digest = hashlib.sha256(ptx_text.encode("utf-8", "surrogatepass")).hexdigest()
     if checks is None:
         checks = os.environ.get(CHECKS_VARIABLE, "") != "0"
-    strict = os.environ.get(STRICT_VARIABLE, "") not in ("", "0")
+    if lanes is not None and lanes not in (1, *LANES):
+        raise UnsupportedError(f"lanes = {lanes}: the CPU device has {', '.join(map(str, (1, *LANES)))}")
+    options = _Options(checks, os.environ.get(STRICT_VARIABLE, "") not in ("", "0"))
+    wish = _wish_of_environment() if lanes is None else 0
+    key = (digest, symbol, lanes or -wish, options)
     with _lock:
-        found = _kernels.get((digest, symbol, lanes, checks, strict))
+        found = _kernels.get(key)
         if found is None:
-            found = _load_kernel(ptx_text, digest, symbol, lanes, checks, strict)
-            _kernels[digest, symbol, lanes, checks, strict] = found
+            variants = _Variants(ptx_text, digest, symbol, options, wish)
+            found = _kernels[key] = variants.automatic() if lanes is None else variants.fixed(lanes)
         return found
 
 
-def _load_kernel(ptx_text: str, digest: str, symbol: str, lanes: int, checks: bool, strict: bool) -> HostKernel:
-    target = codegen.host()
-    name = cache.key(digest, symbol, str(lanes), str(int(checks)), str(int(strict)), target.cpu, target.features)
-    entry = cache.load(name)
-    dump = set(os.environ.get("INTEROP_DUMP", "").split(","))
-    if entry is None or "llvm" in dump:
-        entry = _translate(ptx_text, digest, symbol, lanes, checks, strict, "llvm" in dump)
-        cache.store(name, entry)
-    if entry.externals:
-        _define_variables(ptx_text, digest)
-    engine = _engine(entry.data)
-    record = ffi.cast("interop_cpu_kernel *", engine.get_global_value_address(_record(symbol)))
-    return HostKernel(record, engine, entry.addresses)
+def _wish_of_environment() -> int:
+    """The number of lanes that the environment asks for; 0: what suits each launch."""
+    text = os.environ.get(LANES_VARIABLE, "")
+    if text == "":
+        return 0
+    if text not in ("1", *map(str, LANES)):
+        raise UnsupportedError(f"{LANES_VARIABLE}={text}: the CPU device has {', '.join(map(str, (1, *LANES)))} lanes")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What a translation is made for, besides the number of lanes."""
+
+    checks: bool
+    strict: bool
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """A translation that is loaded; without a record where the kernel is none for that many lanes, and `why`."""
+
+    record: Any = None
+    engine: object = None
+    addresses: tuple[tuple[int, int], ...] | None = None  # see HostKernel; the same for all numbers of lanes
+    why: str = ""
+
+
+class _Variants:
+    """The translations of one kernel, made when they are needed."""
+
+    def __init__(self, ptx_text: str, digest: str, symbol: str, options: _Options, wish: int) -> None:
+        self._ptx_text = ptx_text
+        self._digest = digest
+        self._symbol = symbol
+        self._options = options
+        self._wish = wish
+        self._loaded: dict[int, _Variant] = {}
+
+    def fixed(self, lanes: int) -> HostKernel:
+        """The kernel with that many lanes, whatever the block."""
+        variant = self._get(lanes)
+        if variant.record is None:
+            raise UnsupportedError(f"{self._symbol}: {lanes} lanes do not suit this kernel: {variant.why}")
+
+        def check(block: Sequence[int]) -> Any:
+            if variant.record.flags & WARPS and not are_warps(block):
+                raise UnsupportedError(
+                    f"{self._symbol}: {lanes} lanes do not suit a block of {tuple(block)}: the kernel's lanes work "
+                    "together, and its rows are not whole warps"
+                )
+            return variant.record
+
+        return HostKernel(variant.record, variant.engine, variant.addresses, check)
+
+    def automatic(self) -> HostKernel:
+        """The kernel with the lanes that suit each launch. The likeliest translation is made at once."""
+        first = self._get(self._wish or 32)
+        if first.record is None:
+            first = self._get(1)
+        return HostKernel(first.record, self, first.addresses, self.choose)
+
+    def choose(self, block: Sequence[int]) -> Any:
+        """The record for launches with that block."""
+        for lanes in (self._wish,) if self._wish else preferred_lanes(block):
+            with _lock:
+                variant = self._get(lanes)
+            if variant.record is not None and (not variant.record.flags & WARPS or are_warps(block)):
+                return variant.record
+        return self._get(1).record
+
+    def _get(self, lanes: int) -> _Variant:
+        found = self._loaded.get(lanes)
+        if found is None:
+            found = self._loaded[lanes] = self._load(lanes)
+        return found
+
+    def _load(self, lanes: int) -> _Variant:
+        target = codegen.host()
+        name = cache.key(self._digest, self._symbol, str(lanes), repr(self._options), target.cpu, target.features)
+        entry = cache.load(name)
+        dump = "llvm" in os.environ.get("INTEROP_DUMP", "").split(",")
+        if entry is None or dump:
+            try:
+                entry = _translate(self._ptx_text, self._digest, self._symbol, lanes, self._options, dump)
+            except (Unsuitable, UnsupportedError) as problem:
+                if lanes == 1:
+                    raise
+                entry = cache.Entry(b"", (str(problem),))
+            cache.store(name, entry)
+        if not entry.data:
+            return _Variant(why=entry.externals[0])
+        if entry.externals:
+            _define_variables(self._ptx_text, self._digest)
+        engine = _engine(entry.data)
+        address = engine.get_global_value_address(_record(self._symbol))
+        return _Variant(ffi.cast("interop_cpu_kernel *", address), engine, entry.addresses)
 
 
 def _record(symbol: str) -> str:
     return f"{_PREFIX}cpu_{symbol}_jit"
 
 
-def _translate(
-    ptx_text: str, digest: str, symbol: str, lanes: int, checks: bool, strict: bool, dump: bool
-) -> cache.Entry:
-    plan = plan_kernel(ptx.parse(ptx_text), symbol, instruction_table(), lanes, checks)
-    plan.strict_copies = strict
+def _translate(ptx_text: str, digest: str, symbol: str, lanes: int, options: _Options, dump: bool) -> cache.Entry:
+    plan = plan_kernel(ptx.parse(ptx_text), symbol, instruction_table(), options.checks)
+    plan.strict_copies = options.strict
     text = ModuleText(_PREFIX)
     storage = Storage(plan, plan.module, text, _variable_prefix(digest))
-    emit_kernel(plan, text, storage, _record(symbol))
+    if lanes == 1:
+        emit_kernel(plan, text, storage, _record(symbol))
+    else:
+        plan = emit_vector_kernel(plan.module, plan, lanes, text, storage, _record(symbol))
     if dump:
         sys.stderr.write(f"; LLVM IR of {symbol} for the CPU device\n{text.text()}")
     data = codegen.compile_ir(text.text(), codegen.host(), plan.coroutine)

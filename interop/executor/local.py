@@ -48,6 +48,11 @@ class LocalWindow:
         return self._memory[id(variable)]
 
 
+def needs_window(plan: Plan) -> bool:
+    """Whether the kernel takes a 32-bit address of a local variable."""
+    return _narrow_address(plan) is not None
+
+
 def _narrow_address(plan: Plan) -> Instruction | None:
     """The first instruction that takes a 32-bit address of a local variable."""
     for function in plan.reachable:

@@ -100,14 +100,16 @@ def order_of(t: Translator, m: Modifiers, i: Instruction) -> str:
     return order
 
 
-def _elements(operand: ast.Operand, count: int, i: Instruction) -> tuple[ast.Operand, ...]:
+def elements(operand: ast.Operand, count: int, i: Instruction) -> tuple[ast.Operand, ...]:
+    """The registers of a short vector, or the one register."""
     items = operand.items if isinstance(operand, ast.Vector) else (operand,)
     if len(items) != count:
         raise malformed(i, f"{count} elements are expected")
     return items
 
 
-def _vector(m: Modifiers) -> int:
+def vector_length(m: Modifiers) -> int:
+    """How many elements an access has; takes the modifier."""
     return int(m.take("v2", "v4", "v8", default="v1")[1:])
 
 
@@ -124,7 +126,7 @@ def _suffix(t: Translator, llvm: str, order: str, space: str) -> tuple[str, str]
 def load(t: Translator, i: Instruction, m: Modifiers) -> None:
     """Loads, of one element or of a vector; narrow values are extended to the register."""
     type_ = m.type()
-    count = _vector(m)
+    count = vector_length(m)
     space = space_of(m)
     order = order_of(t, m, i)
     drop_hints(m)
@@ -139,7 +141,7 @@ def load(t: Translator, i: Instruction, m: Modifiers) -> None:
     for index in range(count):
         at = t.b.offset(pointer, index * BITS[llvm] // 8)
         values.append(t.b.value(f"load {before}{llvm}, ptr {at}{behind}"))
-    for item, value in zip(_elements(t.operand(0), count, i), values):
+    for item, value in zip(elements(t.operand(0), count, i), values):
         t.write(item, type_, value, loose=True)
 
 
@@ -155,12 +157,12 @@ def _is_kernel_parameter(t: Translator, operand: ast.Operand) -> bool:
 def store(t: Translator, i: Instruction, m: Modifiers) -> None:
     """Stores; wider registers are truncated."""
     type_ = m.type()
-    count = _vector(m)
+    count = vector_length(m)
     space = space_of(m)
     order = order_of(t, m, i)
     drop_hints(m)
     llvm = vector(type_)
-    values = [t.read(item, type_, loose=True) for item in _elements(t.operand(1), count, i)]
+    values = [t.read(item, type_, loose=True) for item in elements(t.operand(1), count, i)]
     pointer = address(t, t.operand(0), space, count * BITS[llvm] // 8, Access.WRITE)
     before, behind = _suffix(t, llvm, order, space)
     for index, value in enumerate(values):

@@ -28,7 +28,7 @@ typedef struct {
     uint32_t param_bytes;
     uint32_t static_shared_bytes;
     uint32_t block[3];
-    uint32_t reserved;
+    uint32_t flags;
     const void *entry;
     const void *extra;
 } interop_cpu_kernel;

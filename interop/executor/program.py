@@ -28,9 +28,8 @@ def source_lines(plan: Plan) -> list[tuple[int, int, int]]:
     return changes if any(line for _, _, line in changes) else []
 
 
-def define_program(plan: Plan, storage: Storage, symbol: str) -> str:
-    """The definitions of the program and of what it points to."""
-    name = plan.function.name
+def define_program(plan: Plan, storage: Storage, name: str) -> str:
+    """The definitions of ``program.name`` and of what it points to."""
     lines = source_lines(plan)
     known = dict(plan.module.files)
     files = sorted({file for _, file, _ in lines if file in known})
@@ -64,5 +63,5 @@ def define_program(plan: Plan, storage: Storage, symbol: str) -> str:
     numbers = [int(plan.coroutine), int(plan.spins), plan.checks.sites, len(lines), len(files), len(variables)]
     fields = [*(f"i32 {number}" for number in numbers), lines_at, files_at, variables_at]
     types = ", ".join(["i32"] * len(numbers) + ["ptr"] * 3)
-    definitions.append(f'@"{symbol}" = internal constant {{ {types} }} {{ {", ".join(fields)} }}, align 8')
+    definitions.append(f'@"program.{name}" = internal constant {{ {types} }} {{ {", ".join(fields)} }}, align 8')
     return "\n".join(definitions)

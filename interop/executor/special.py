@@ -71,6 +71,11 @@ def _indexed(t: Translator, register: str, axis: str) -> str:
     return t.block_field("i32", int(base) + 4 * _AXIS[axis])
 
 
+def extent(t: Translator, axis: str) -> str:
+    """The block's extent along an axis."""
+    return _indexed(t, "ntid", axis)
+
+
 def linear_thread(t: Translator) -> str:
     """The thread's number in the block."""
     b = t.b

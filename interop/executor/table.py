@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interop.ptx import Instruction
 
 from .modifiers import Modifiers
 
 if TYPE_CHECKING:
-    from .translator import Translator
-
-    Handler = Callable[[Translator, Instruction, Modifiers], None]
+    # The translator, of one lane or of several; an instruction; its modifiers.
+    Handler = Callable[[Any, Instruction, Modifiers], None]
 
 
 class Table(dict[str, "Handler"]):

@@ -274,7 +274,11 @@ class Translator:
             raise malformed(
                 self.instruction, f"the register {operand.text} has {want} bits, the instruction yields {have}"
             )
-        self.b.store(target, value, binding.pointer)
+        self.store_register(binding, target, value)
+
+    def store_register(self, binding: Register, llvm: str, value: str) -> None:
+        """Stores a value of the register's own type."""
+        self.b.store(llvm, value, binding.pointer)
 
     def operand(self, index: int) -> ast.Operand:
         """The operand at `index` of the current instruction."""

@@ -178,9 +178,16 @@ def test_addresses_of_32_bits_are_refused() -> None:
         compile_kernel(HEADER.replace("address_size 64", "address_size 32") + kernel(""), "k")
 
 
-def test_more_lanes_are_refused_for_now() -> None:
-    with pytest.raises(UnsupportedError, match="one lane at a time so far, not 32"):
-        compile_kernel(HEADER + kernel("mov.u32 %r0, 1;"), "k", lanes=32)
+def test_lanes_that_do_not_suit_a_kernel_are_refused_when_asked_for() -> None:
+    with pytest.raises(UnsupportedError, match="lanes = 7: the CPU device has 1, 8, 16, 32"):
+        compile_kernel(HEADER + kernel("mov.u32 %r0, 1;"), "k", lanes=7)
+    spinning = HEADER + kernel(
+        "ld.param.u64 %rd0, [p]; L: ld.volatile.global.u32 %r0, [%rd0]; setp.eq.u32 %p0, %r0, 0; @%p0 bra L;",
+        ".param .u64 p",
+    )
+    with pytest.raises(UnsupportedError, match="k: 32 lanes do not suit this kernel: its threads wait for each other"):
+        compile_kernel(spinning, "k", lanes=32)
+    compile_kernel(spinning, "k")
 
 
 def test_a_forked_child_launches_with_threads_of_its_own() -> None:
@@ -252,7 +259,8 @@ extern "C" __global__ void say(const char* name, int n) { int t = threadIdx.x + 
 @pytest.mark.parametrize("options", LEVELS)
 def test_printf(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     name = np.frombuffer(b"thread\0", np.uint8)
-    compile_kernel(cuda(PRINT, *options), "say").launch(struct.pack("<Qi", name.ctypes.data, 5), 3, 2, threads=3)
+    params = struct.pack("<Qi", name.ctypes.data, 5)
+    compile_kernel(cuda(PRINT, *options), "say", lanes=1).launch(params, 3, 2, threads=3)
     lines = capsys.readouterr().out.splitlines()
     wanted = []
     for t in range(5):
@@ -264,6 +272,11 @@ def test_printf(options: tuple[str, ...], capsys: pytest.CaptureFixture[str]) ->
         block = wanted[start : start + 4]
         at = lines.index(block[0])
         assert lines[at : at + 4] == block
+    # Lanes of a strand print in turn, each in its own order.
+    compile_kernel(cuda(PRINT, *options), "say").launch(params, 3, 2, threads=3)
+    lines = capsys.readouterr().out.splitlines()
+    assert sorted(lines) == sorted(wanted)
+    assert all(lines.index(wanted[2 * t]) < lines.index(wanted[2 * t + 1]) for t in range(5))
 
 
 def test_what_was_printed_before_an_error_is_seen(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,138 @@
+"""One kernel for several lanes as LLVM IR: the strand's code, the loop over strands or the coroutine, the record.
+
+A strand is a run of lanes along x. The last of a row may be partly filled; `live` says which of its lanes there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from interop.ptx import Module
+
+from .analysis import Plan
+from .builder import ModuleText
+from .emit import BLOCK, coroutine_frame, kernel_parameters, parameters_attribute, record_text
+from .records import BlockField as Field
+from .storage import Storage
+from .vector_builder import VectorBuilder
+from .vector_flatten import Unsuitable
+from .vector_kinds import analyse
+from .vector_plan import WARPS, plan_vector, refuse_parted_barriers
+from .vector_translator import Mismatch, VectorPlan, VectorTranslator
+
+_STRAND = "i32 %tid.x, i32 %tid.y, i32 %tid.z, i32 %live.lanes"
+_ATTEMPTS = 200
+
+
+def emit_vector_kernel(
+    module: Module, base: Plan, lanes: int, text: ModuleText, storage: Storage, record: str
+) -> VectorPlan:
+    """Adds the kernel for `lanes` lanes; :class:`Unsuitable` when it is one for the one-lane path."""
+    plan = plan_vector(module, base, lanes)
+    forced: set[int] = set()
+    for _ in range(_ATTEMPTS):
+        plan.checks.sites = 0
+        try:
+            functions = _coroutine(plan, text, storage) if plan.coroutine else _loop(plan, text, storage)
+        except Mismatch as found:
+            # The analysis was more hopeful than the handlers: what this register holds is taken as any value.
+            forced.add(found.number)
+            plan = replace(plan, kinds=analyse(plan.flow, forced))
+            refuse_parted_barriers(plan.flow, plan.kinds)
+            continue
+        text.functions += functions
+        text.functions.append(record_text(plan, storage, record, f".v{lanes}", WARPS if plan.warps else 0))
+        return plan
+    raise Unsuitable("its registers do not settle")
+
+
+def _translate(plan: VectorPlan, text: ModuleText, storage: Storage) -> VectorBuilder:
+    builder = VectorBuilder(text, plan.lanes)
+    narrow = "" if plan.lanes == 32 else f"trunc i32 %live.lanes to i{plan.lanes}"
+    builder.entry += [
+        "  %tid.x.first = add i32 %tid.x, 0",
+        f"  %live = {narrow or 'add i32 %live.lanes, 0'}",
+    ]
+    t = VectorTranslator(builder, storage, plan)
+    for name, memory in kernel_parameters(t, plan.function).items():
+        t.parameter(name, memory)
+    builder.label("start")
+    t.kernel()
+    builder.label("finish")
+    return builder
+
+
+def _loop(plan: VectorPlan, text: ModuleText, storage: Storage) -> list[str]:
+    """A kernel without barriers: its code, inlined into a loop over the strands of a block."""
+    builder = _translate(plan, text, storage)
+    builder.terminate("ret void")
+    parameters = parameters_attribute(plan)
+    name = f"{plan.function.name}.v{plan.lanes}"
+    body = [
+        f'define internal void @"body.{name}"({BLOCK}, {parameters}, {_STRAND}) alwaysinline #0 {{',
+        "entry:",
+        *builder.entry,
+        "  br label %start",
+        *builder.lines,
+        "}",
+    ]
+    return ["\n".join(body), _strands(plan, name, parameters)]
+
+
+def _strands(plan: VectorPlan, name: str, parameters: str) -> str:
+    """The loop over the strands, x innermost."""
+    lines = [f'define internal void @"run.{name}"({BLOCK}, {parameters}) #0 {{', "entry:"]
+    extents = []
+    for axis in range(3):
+        if plan.exact_block:
+            extents.append(str(plan.exact_block[axis]))
+            continue
+        extent = f"%n{'xyz'[axis]}"
+        extents.append(extent)
+        lines += [
+            f"  {extent}.at = getelementptr i8, ptr %blk, i64 {int(Field.NTID) + 4 * axis}",
+            f"  {extent} = load i32, ptr {extent}.at, !invariant.load !0",
+        ]
+    full = (1 << plan.lanes) - 1
+    all_lanes = -1 if plan.lanes == 32 else full
+    lines += [
+        "  br label %planes",
+        "planes:",
+        "  %z = phi i32 [ 0, %entry ], [ %z.next, %plane.end ]",
+        "  br label %rows",
+        "rows:",
+        "  %y = phi i32 [ 0, %planes ], [ %y.next, %row.end ]",
+        "  br label %strands",
+        "strands:",
+        "  %x = phi i32 [ 0, %rows ], [ %x.next, %strands ]",
+        f"  %left = sub i32 {extents[0]}, %x",
+        f"  %whole = icmp uge i32 %left, {plan.lanes}",
+        "  %clamped = and i32 %left, 31",
+        "  %end = shl i32 1, %clamped",
+        "  %some = sub i32 %end, 1",
+        f"  %live = select i1 %whole, i32 {all_lanes}, i32 %some",
+        f'  call void @"body.{name}"(ptr %blk, ptr %params, i32 %x, i32 %y, i32 %z, i32 %live)',
+        f"  %x.next = add nuw nsw i32 %x, {plan.lanes}",
+        f"  %x.more = icmp ult i32 %x.next, {extents[0]}",
+        "  br i1 %x.more, label %strands, label %row.end",
+        "row.end:",
+        "  %y.next = add nuw nsw i32 %y, 1",
+        f"  %y.more = icmp ult i32 %y.next, {extents[1]}",
+        "  br i1 %y.more, label %rows, label %plane.end",
+        "plane.end:",
+        "  %z.next = add nuw nsw i32 %z, 1",
+        f"  %z.more = icmp ult i32 %z.next, {extents[2]}",
+        "  br i1 %z.more, label %planes, label %done",
+        "done:",
+        "  ret void",
+        "}",
+    ]
+    return "\n".join(lines)
+
+
+def _coroutine(plan: VectorPlan, text: ModuleText, storage: Storage) -> list[str]:
+    """A kernel with barriers: a coroutine that the C scheduler starts for each strand."""
+    builder = _translate(plan, text, storage)
+    name = f"{plan.function.name}.v{plan.lanes}"
+    head = f'define internal ptr @"run.{name}"({BLOCK}, ptr %params, ptr %thr, {_STRAND}) presplitcoroutine #0 {{'
+    return ["\n".join([head, *coroutine_frame(text, builder)])]

@@ -1,0 +1,118 @@
+"""Whether and how a kernel is translated for several lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+from interop.ptx import Instruction, Module
+
+from . import (
+    bits,
+    compare,
+    control,
+    convert,
+    floats,
+    integer,
+    memory,
+    packed,
+    vector_atomics,
+    vector_memory,
+    vector_warp,
+)
+from .analysis import Plan, names_in
+from .atomics import TABLE as ATOMICS
+from .local import needs_window
+from .table import Table
+from .vector_flatten import Flat, Unsuitable, flatten
+from .vector_flow import SYNCHRONIZING, Flow
+from .vector_kinds import Kinds, analyse
+from .vector_translator import VectorPlan
+
+LANES = (8, 16, 32)
+"""How many lanes a strand may have."""
+
+_WARP_REGISTERS = ("%laneid", "%warpid", "%nwarpid", "%lanemask_")
+
+
+def vector_table() -> Table:
+    """The instructions of the vector path: those that concern one lane alone, and those with handlers of their own."""
+    table = Table()
+    for family in (bits, compare, convert, floats, integer, packed, vector_memory, vector_atomics, vector_warp):
+        table.update(family.TABLE)
+    table.update({opcode: ATOMICS[opcode] for opcode in ("membar", "fence")})
+    table.update({opcode: control.TABLE[opcode] for opcode in ("trap", "brkpt", "nanosleep", "pmevent")})
+    table.update({opcode: memory.TABLE[opcode] for opcode in ("prefetch", "prefetchu", "applypriority", "discard")})
+    return table
+
+
+def plan_vector(module: Module, base: Plan, lanes: int) -> VectorPlan:
+    """The plan for `lanes` lanes; :class:`Unsuitable` with the reason when the kernel is one for the one-lane path."""
+    if base.spins:
+        raise Unsuitable("its threads wait for each other through memory")
+    if needs_window(base):
+        raise Unsuitable("it takes 32-bit addresses of local memory")
+    flat = flatten(module, base.function)
+    flow = Flow(flat)
+    warps = _needs_warps(flat)
+    if warps and lanes != 32:
+        raise Unsuitable("its lanes work together, which takes strands of 32 lanes")
+    coroutine = any(map(_is_block_barrier, _instructions(flat)))
+    kinds = analyse(flow, set())
+    refuse_parted_barriers(flow, kinds)
+    plan = replace(base, table=vector_table(), lanes=lanes, coroutine=coroutine, independent=False)
+    given = {f.name: getattr(plan, f.name) for f in fields(Plan)}
+    return VectorPlan(**given, flow=flow, kinds=kinds, warps=warps)
+
+
+def _instructions(flat: Flat) -> list[Instruction]:
+    return [i for i in flat.items if isinstance(i, Instruction)]
+
+
+def _is_block_barrier(i: Instruction) -> bool:
+    return i.opcode in ("bar", "barrier") and not i.has("warp")
+
+
+def refuse_parted_barriers(flow: Flow, kinds: Kinds) -> None:
+    """A strand waits as a whole, so lanes that have parted cannot wait for a barrier of the block on their own."""
+    for region in kinds.regions:
+        for index in region:
+            if any(map(_is_block_barrier, flow.blocks[index].instructions)):
+                raise Unsuitable("it has a barrier where its lanes may have parted")
+
+
+def _needs_warps(flat: Flat) -> bool:
+    """Whether strands must be the hardware's warps."""
+    for i in _instructions(flat):
+        if i.opcode in SYNCHRONIZING and not (
+            i.opcode in ("bar", "barrier") and len(i.operands) == 1 and not i.has("warp")
+        ):
+            return True
+        if any(name.startswith(_WARP_REGISTERS) for operand in i.operands for name in names_in(operand)):
+            return True
+    return False
+
+
+WARPS = 1
+"""``INTEROP_CPU_WARPS``, of a kernel's flags: strands must be the hardware's warps."""
+
+
+def are_warps(block: Sequence[int]) -> bool:
+    """Whether strands of 32 lanes along x are the hardware's warps."""
+    return block[0] % 32 == 0 or block[1] * block[2] == 1
+
+
+def preferred_lanes(block: Sequence[int]) -> tuple[int, ...]:
+    """How many lanes suit a block, best first: few of them should lie idle at the end of a row.
+
+    >>> preferred_lanes((256, 1, 1)), preferred_lanes((16, 16, 1)), preferred_lanes((100, 1, 1))
+    ((32,), (16, 32), (32,))
+    """
+    extent = block[0]
+    if extent % 32 == 0 or extent > 64:
+        return (32,)
+    if extent % 16 == 0:
+        return (16, 32)
+    if extent % 8 == 0:
+        return (8, 32)
+    return (32,) if extent > 16 else (16, 32) if extent > 8 else (8, 32) if extent > 2 else ()
