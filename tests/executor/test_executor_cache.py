@@ -23,7 +23,7 @@ text = '''.version 8.0
   add.u32 %r, %r, 2; st.global.u32 [%p], %r; ret; }
 .visible .entry plain(.param .u64 p) { .reg .b64 %p; ld.param.u64 %p, [p]; st.global.u32 [%p], 42; ret; }'''
 out = np.zeros(1, np.uint32)
-compile_kernel(text, sys.argv[1]).launch(out.ctypes.data.to_bytes(8, "little"), 1, 1)
+compile_kernel(text, sys.argv[1]).launch(out.ctypes.data.to_bytes(8, "little"), 1, 32)
 assert out[0] == 42
 print(len(calls))
 """
