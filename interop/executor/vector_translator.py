@@ -463,8 +463,12 @@ class VectorTranslator(Translator):
         """Lanes go to a block: they leave the kernel, come to wait, or arrive where all meet."""
         if self._leaves(target):
             self._leave(bits)
-        elif target in self._masks:
+        elif self._is_inside(target):
             self._pend(target, bits)
+
+    def _is_inside(self, target: int) -> bool:
+        """Whether lanes that go to the block come to wait for it."""
+        return target in self._masks and not self._leaves(target)
 
     def _leave(self, bits: str) -> None:
         b = self.b
@@ -508,7 +512,7 @@ class VectorTranslator(Translator):
         self._edge(target, self._active)
         if region is None:
             self.b.branch("finish" if self._leaves(target) else f"run.{target}")
-        elif target in self._masks and target <= block.index:
+        elif self._is_inside(target) and target <= block.index:
             self.b.branch(f"check.{target}")
         else:
             self.b.branch(self._next(block.index, region))
@@ -562,7 +566,7 @@ class VectorTranslator(Translator):
             self._enter(block, ways)
             return
         for target, bits in sorted(ways):
-            if target in self._masks and target <= block.index:
+            if self._is_inside(target) and target <= block.index:
                 behind = b.new_label("on")
                 control.poll(self)
                 b.branch_if(b.value(f"icmp ne {self.bits} {bits}, 0"), f"check.{target}", behind)
@@ -589,9 +593,9 @@ class VectorTranslator(Translator):
     def _enter(self, block: Block, ways: list[tuple[int, str]]) -> None:
         """From where all lanes are together into a region, or on with those that have not left."""
         b = self.b
-        inside = [target for target, _ in ways if target in self._masks]
+        inside = [target for target, _ in ways if self._is_inside(target)]
         staying = [target for target, _ in ways if not self._leaves(target) and target not in self._masks]
-        if len(staying) < len(ways) and any(self._leaves(t) for t, _ in ways):
+        if any(self._leaves(target) for target, _ in ways):
             on = b.new_label("on")
             b.branch_if(b.value(f"icmp eq {self.bits} {self.live_bits()}, 0"), "finish", on)
             b.label(on)
