@@ -116,7 +116,7 @@ class Builder:
     @property
     def reachable(self) -> bool:
         """Whether what comes next may run: false behind a terminator, until the next label."""
-        return self._open
+        return self._function.open
 
     def branch(self, label: str) -> None:
         self.terminate(f"br label %{label}")
