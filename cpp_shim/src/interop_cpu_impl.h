@@ -277,11 +277,13 @@ enum { INTEROP_CPU_PLACE = 192 };
     X(void, cpu_wait_copies, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t open))           \
     X(uint64_t, cpu_global_timer, (void))                                                                              \
     X(float, cpu_add_f32, (float a, float b, uint32_t mode))                                                           \
+    X(float, cpu_sub_f32, (float a, float b, uint32_t mode))                                                           \
     X(float, cpu_mul_f32, (float a, float b, uint32_t mode))                                                           \
     X(float, cpu_div_f32, (float a, float b, uint32_t mode))                                                           \
     X(float, cpu_fma_f32, (float a, float b, float c, uint32_t mode))                                                  \
     X(float, cpu_sqrt_f32, (float a, uint32_t mode))                                                                   \
     X(double, cpu_add_f64, (double a, double b, uint32_t mode))                                                        \
+    X(double, cpu_sub_f64, (double a, double b, uint32_t mode))                                                        \
     X(double, cpu_mul_f64, (double a, double b, uint32_t mode))                                                        \
     X(double, cpu_div_f64, (double a, double b, uint32_t mode))                                                        \
     X(double, cpu_fma_f64, (double a, double b, double c, uint32_t mode))                                              \

@@ -34,9 +34,11 @@ static int set_rounding(uint32_t mode)
     }
 
 BINARY(cpu_add_f32, float, +)
+BINARY(cpu_sub_f32, float, -)
 BINARY(cpu_mul_f32, float, *)
 BINARY(cpu_div_f32, float, /)
 BINARY(cpu_add_f64, double, +)
+BINARY(cpu_sub_f64, double, -)
 BINARY(cpu_mul_f64, double, *)
 BINARY(cpu_div_f64, double, /)
 

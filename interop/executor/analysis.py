@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from abi import SymbolNotFound, UnsupportedError
 from interop.ptx import Function, Instruction, Module, Variable, ast
 
+from . import nans
 from .pointers import address_taken, call_target, is_indirect, reachable_by
 from .spin import yielding_branches
 
@@ -170,6 +171,7 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], checks: 
 
     if module.address_size != 64:
         raise UnsupportedError(f"the PTX has addresses of {module.address_size} bits; the CPU device takes 64")
+    module = nans.mend(module)
     kernel = find_kernel(module, symbol)
     graph, taken = _reachable(module, kernel)
     functions = [module.function(name) if name != symbol else kernel for name in graph]

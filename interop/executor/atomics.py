@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from interop.ptx import Instruction, ast
 
 from . import halves
+from .convert import is_shared
 from .errors import unsupported
 from .floats import Options, operate
 from .memory import SCOPES, address, drop_hints, space_of
@@ -73,6 +74,8 @@ def modify(t: Translator, i: Instruction, operation: str, type_: str, pointer: s
     if type_ in FLOATS:
         if operation != "add":
             raise unsupported(i)
+        if type_ == "f32":
+            return _retry(t, operation, type_, pointer, order, value, _flushes(t, i, pointer))
         name = "fadd"
     elif operation in ("min", "max"):
         name = ("" if is_signed(type_) else "u") + operation
@@ -81,10 +84,21 @@ def modify(t: Translator, i: Instruction, operation: str, type_: str, pointer: s
     return t.b.value(f"atomicrmw {name} ptr {pointer}, {llvm} {value} {order}, align {_size(llvm)}")
 
 
-def _retry(t: Translator, operation: str, type_: str, pointer: str, order: str, value: str) -> str:
-    """Half formats: compare-and-swap until nobody came between."""
+def _flushes(t: Translator, i: Instruction, pointer: str) -> str:
+    """Whether subnormals count as zero: for f32 they do in global memory, not in shared memory (PTX ISA, atom)."""
+    if any(modifier.startswith("shared") for modifier in i.modifiers):
+        return "false"
+    if "global" in i.modifiers:
+        return "true"
+    return t.b.binary("xor", "i1", is_shared(t, t.b.integer_of(pointer)), "true")
+
+
+def _retry(
+    t: Translator, operation: str, type_: str, pointer: str, order: str, value: str, flushes: str = "false"
+) -> str:
+    """Half formats and f32: compare-and-swap until nobody came between."""
     b = t.b
-    llvm = vector(type_)
+    llvm = {"f32": "i32"}.get(type_, vector(type_))
     slot = b.alloca(llvm)
     b.store(llvm, b.value(f"load atomic {llvm}, ptr {pointer} monotonic, align {_size(llvm)}"), slot)
     again, behind = b.new_label("again"), b.new_label("done")
@@ -94,13 +108,19 @@ def _retry(t: Translator, operation: str, type_: str, pointer: str, order: str, 
     if type_ in PACKED:
         pairs = zip(halves.split(t, old, type_), halves.split(t, value, type_))
         new = halves.join(t, [operate(t, plain, PACKED[type_], pair, Options()) for pair in pairs], type_)
+    elif type_ == "f32":
+        terms = [b.bitcast(old, llvm, "float"), value]
+        new = operate(t, plain, type_, terms, Options())
+        if flushes != "false":
+            new = b.select(flushes, "float", operate(t, plain, type_, terms, Options(flush=True)), new)
+        new = b.bitcast(new, "float", llvm)
     else:
         new = operate(t, plain, type_, [old, value], Options())
     seen, won = _cmpxchg(t, llvm, pointer, old, new, order)
     b.store(llvm, seen, slot)
     b.branch_if(won, behind, again)
     b.label(behind)
-    return old
+    return b.bitcast(old, llvm, vector(type_))
 
 
 @TABLE("membar", "fence")

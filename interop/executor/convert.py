@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from interop.ptx import Instruction, ast
 
-from . import halves
+from . import halves, nans
 from .errors import malformed, unsupported
 from .floats import ROUNDING, saturate
 from .modifiers import Modifiers
@@ -162,18 +162,23 @@ def _integer_to_float(t: Translator, source: str, target: str, value: str, mode:
 
 
 def _float_to_float(t: Translator, source: str, target: str, value: str, integral: str, mode: int, flush: bool) -> str:
+    """Which NaN comes out follows the hardware: f64 and bf16 keep payloads, f16 and most forms of f32 do not."""
     b = t.b
     if source == target and not integral:
-        if flush and source == "f32":
-            return b.prelude("float", "flush", [("float", value)])
-        return value
-    value, llvm = _as_float(t, source, value, flush)
+        return _same(t, source, value, flush)
+    # The hardware flushes nothing on the way to a half format; only directed rounding shows it.
+    value, llvm = _as_float(t, source, value, flush and target not in HALVES)
     if integral:
         value = b.intrinsic(_INTEGRAL[integral], llvm, value)
     if target in HALVES:
         if mode == 0 and llvm == "float":
             return halves.narrow(t, value, target)
+        if llvm == "double":
+            result = halves.narrow_double(t, value, target, mode)
+            return b.select(b.compare("uno", llvm, value, value), "i16", _half_nan(t, value, target), result)
         return halves.narrow_double(t, b.cast("fpext", value, llvm, "double"), target, mode)
+    if llvm == "float" and (integral or flush or (source, target) == ("f16", "f32")):
+        value = nans.canonical(t, value)
     to = vector(target)
     if llvm == to:
         return value
@@ -184,6 +189,27 @@ def _float_to_float(t: Translator, source: str, target: str, value: str, integra
     else:
         result = b.cast("fptrunc", value, llvm, to)
     return b.prelude("float", "flush", [("float", result)]) if flush else result
+
+
+def _same(t: Translator, type_: str, value: str, flush: bool) -> str:
+    """A conversion of a type to itself. The hardware has none for f32 without `.ftz`, where it copies."""
+    b = t.b
+    if type_ == "f16":
+        nan = b.compare("ugt", "i16", b.binary("and", "i16", value, "32767"), "31744")
+        return b.select(nan, "i16", "32767", value)
+    if flush and type_ == "f32":
+        return nans.canonical(t, b.prelude("float", "flush", [("float", value)]))
+    return value
+
+
+def _half_nan(t: Translator, value: str, target: str) -> str:
+    """The NaN of a half format with sign and top of the payload of an f64 NaN, quiet."""
+    b = t.b
+    digits, quiet = (10, 0x7E00) if target == "f16" else (7, 0x7FC0)
+    bits = b.bitcast(value, "double", "i64")
+    sign = b.binary("and", "i64", b.binary("lshr", "i64", bits, "48"), "32768")
+    payload = b.binary("and", "i64", b.binary("lshr", "i64", bits, str(52 - digits)), str((1 << digits) - 1))
+    return b.resize(b.binary("or", "i64", b.binary("or", "i64", sign, payload), str(quiet)), "i64", "i16")
 
 
 def _clamp(t: Translator, target: str, value: str, saturating: bool) -> str:
@@ -280,7 +306,9 @@ def _cvt_tf32(t: Translator, i: Instruction, m: Modifiers, source: str) -> None:
     result = b.binary("and", "i32", b.select(finite, "i32", rounded, bits), "-8192")
     if relu:
         result = b.select(b.compare("ole", "float", value, "0.0"), "i32", "0", result)
-    t.write(t.operand(0), "b32", b.select(b.compare("uno", "float", value, value), "i32", "2147483647", result))
+    if rounding != "rna":  # which only cuts a NaN off, as it does infinities
+        result = b.select(b.compare("uno", "float", value, value), "i32", str(0x7FFFE000), result)
+    t.write(t.operand(0), "b32", result)
 
 
 # ---- addresses ----
@@ -310,21 +338,22 @@ def isspacep(t: Translator, i: Instruction, m: Modifiers) -> None:
     if space == "local":
         result = _is_local(t, address)
     elif space.startswith("shared"):
-        result = _is_shared(t, address)
+        result = is_shared(t, address)
     elif space == "const":
         result = _is_const(t, address)
     elif space in ("param", "param::entry"):
         offset = b.binary("sub", "i64", address, t.block_field("i64", int(BlockField.PARAMS)))
         result = b.compare("ult", "i64", offset, str(parameter_offsets(t.plan.function.params)[1]))
     elif space == "global":
-        others = b.binary("or", "i1", _is_local(t, address), _is_shared(t, address))
+        others = b.binary("or", "i1", _is_local(t, address), is_shared(t, address))
         result = b.binary("xor", "i1", b.binary("or", "i1", others, _is_const(t, address)), "true")
     else:
         raise malformed(i, "the state space is missing")
     t.write(t.operand(0), "pred", result)
 
 
-def _is_shared(t: Translator, address: str) -> str:
+def is_shared(t: Translator, address: str) -> str:
+    """Whether a host address lies in the block's shared memory."""
     b = t.b
     offset = b.binary("sub", "i64", address, b.integer_of(t.shared))
     size = b.resize(t.block_field("i32", int(BlockField.SHARED_BYTES)), "i32", "i64")

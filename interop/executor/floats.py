@@ -6,12 +6,12 @@ Products and sums are never contracted: what is one operation in the PTX is one 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from interop.ptx import Instruction
 
-from . import halves
+from . import halves, nans
 from .errors import unsupported
 from .modifiers import Modifiers
 from .table import Table
@@ -37,14 +37,17 @@ class Options:
     nan: bool = False
     xorsign: bool = False
     absolute: bool = False
+    any_nan: bool = False  # the result may be any NaN
+    far: bool = False  # div.approx of f32
 
 
 def options(i: Instruction, m: Modifiers) -> Options:
     """Takes the modifiers that arithmetic has. Approximate forms are computed exactly."""
     xorsign = m.flag("xorsign")
     absolute = m.flag("abs") if i.opcode in ("min", "max") else False
-    if i.opcode in ("div", "rcp", "sqrt"):
-        m.drop("approx", "full")
+    approximate = m.flag("approx") if i.opcode in ("div", "rcp", "sqrt") else False
+    if i.opcode == "div":
+        m.flag("full")
     return Options(
         ROUNDING[m.take("rn", "rz", "rm", "rp", default="rn")],
         m.flag("ftz"),
@@ -53,6 +56,8 @@ def options(i: Instruction, m: Modifiers) -> Options:
         m.flag("NaN"),
         xorsign,
         absolute,
+        m.flag(nans.ANY),
+        approximate and i.opcode == "div",
     )
 
 
@@ -80,9 +85,42 @@ def operate(t: Translator, i: Instruction, type_: str, values: Sequence[str], o:
         result = _directed(t, i, llvm, values, o.mode) if o.mode else _nearest(t, i, llvm, values)
     if o.relu:
         raise unsupported(i, "the modifier .relu of this type")
+    if o.far:
+        result = _far_quotient(t, values, result)
     if o.flush:
         result = t.b.prelude("float", "flush", [("float", result)])
-    return saturate(t, llvm, result) if o.saturate else result
+        if i.opcode in _TINY:
+            result = _without_tiny(t, i, values, result, o.mode)
+    if o.saturate:
+        return saturate(t, llvm, result)
+    return nans.canonical(t, result) if type_ == "f32" and not o.any_nan else result
+
+
+_TINY = {"mul": (0,), "fma": (0, 2), "mad": (0, 2), "div": (0,), "rcp": ()}
+"""Operations that may round up to the smallest normal number, and the operands that scale their results."""
+
+
+def _without_tiny(t: Translator, i: Instruction, values: Sequence[str], result: str, mode: int) -> str:
+    """Zero where the result is subnormal before it is rounded to a subnormal's places, as the hardware flushes: it is
+    computed once more, 2^64 times as large. Where that overflows, nothing is small."""
+    b = t.b
+    scaled = [b.binary("fmul", "float", v, _TWO_64) if k in _TINY[i.opcode] else v for k, v in enumerate(values)]
+    if i.opcode == "rcp":
+        i, scaled = replace(i, opcode="div"), [_TWO_64, *scaled]
+    probe = _directed(t, i, "float", scaled, mode) if mode else _nearest(t, i, "float", scaled)
+    tiny = b.compare("olt", "float", b.intrinsic("fabs", "float", probe), "0x3C10000000000000")  # 2^-62
+    return b.select(tiny, "float", b.intrinsic("copysign", "float", "0.0", probe), result)
+
+
+_TWO_64 = "0x43F0000000000000"
+
+
+def _far_quotient(t: Translator, values: Sequence[str], result: str) -> str:
+    """div.approx by more than 2^126, whose reciprocal the hardware takes for zero."""
+    b = t.b
+    far = b.compare("ogt", "float", b.intrinsic("fabs", "float", values[1]), "0x47D0000000000000")
+    zero = b.binary("fmul", "float", values[0], b.intrinsic("copysign", "float", "0.0", values[1]))
+    return b.select(far, "float", zero, result)
 
 
 def saturate(t: Translator, llvm: str, value: str) -> str:
@@ -95,13 +133,23 @@ def _sign(t: Translator, opcode: str, type_: str, value: str, o: Options) -> str
     if type_ in HALVES:
         if o.flush:
             value = halves.flush_half(t, value, type_)
-        if opcode == "abs":
-            return t.b.binary("and", "i16", value, "32767")
-        return t.b.binary("xor", "i16", value, "-32768")
+        magnitude = t.b.binary("and", "i16", value, "32767")
+        result = magnitude if opcode == "abs" else t.b.binary("xor", "i16", value, "-32768")
+        nan = t.b.compare("ugt", "i16", magnitude, {"f16": "31744", "bf16": "32640"}[type_])
+        return t.b.select(nan, "i16", "32767", result)
     llvm = vector(type_)
     if o.flush:
         value = t.b.prelude("float", "flush", [("float", value)])
-    return t.b.intrinsic("fabs", llvm, value) if opcode == "abs" else t.b.negate(llvm, value)
+    result = t.b.intrinsic("fabs", llvm, value) if opcode == "abs" else t.b.negate(llvm, value)
+    if type_ == "f32":
+        return result if o.any_nan else nans.canonical(t, result)
+    return t.b.select(t.b.compare("uno", llvm, value, value), llvm, quiet(t, value), result)
+
+
+def quiet(t: Translator, value: str) -> str:
+    """An f64 NaN, which keeps sign and payload, made quiet."""
+    bits = t.b.binary("or", "i64", t.b.bitcast(value, "double", "i64"), str(1 << 51))
+    return t.b.bitcast(bits, "i64", "double")
 
 
 def _nearest(t: Translator, i: Instruction, llvm: str, values: Sequence[str]) -> str:
@@ -117,9 +165,7 @@ def _nearest(t: Translator, i: Instruction, llvm: str, values: Sequence[str]) ->
 def _directed(t: Translator, i: Instruction, llvm: str, values: Sequence[str], mode: int) -> str:
     """rz, rm, rp: by the C runtime, which sets the host's rounding mode."""
     operation, values = i.opcode, list(values)
-    if operation == "sub":
-        operation, values[1] = "add", t.b.negate(llvm, values[1])
-    elif operation == "rcp":
+    if operation == "rcp":
         operation, values = "div", ["1.0", values[0]]
     elif operation == "mad":
         operation = "fma"
@@ -179,6 +225,9 @@ def _half(t: Translator, i: Instruction, type_: str, values: Sequence[str], o: O
         product = b.binary("fmul", "double", *(b.cast("fpext", v, "float", "double") for v in floats))
         if type_ == "f16":
             result = halves.narrow(t, b.cast("fptrunc", product, "double", "float"), type_)
+            if o.flush:  # what is subnormal before it is rounded
+                small = b.compare("olt", "double", b.intrinsic("fabs", "double", product), "0x3F10000000000000")
+                result = b.select(small, "i16", b.binary("and", "i16", result, "-32768"), result)
         else:
             result = halves.narrow_double(t, product, type_)
     elif i.opcode in ("add", "sub"):
@@ -192,9 +241,16 @@ def _half(t: Translator, i: Instruction, type_: str, values: Sequence[str], o: O
         if o.saturate:
             result = halves.narrow(t, saturate(t, "float", value), type_)
         else:
-            negative = b.compare("olt", "float", value, "0.0")
+            negative = b.compare("ole", "float", value, "0.0")  # -0 too
             result = b.select(negative, "i16", "0", halves.narrow(t, value, type_))
     return result
+
+
+@TABLE(nans.MEND)
+def mend(t: Translator, i: Instruction, m: Modifiers) -> None:
+    """The NaN that the hardware yields, in a register that may hold another."""
+    type_ = m.type()
+    t.write(t.operand(0), type_, nans.canonical(t, t.read(t.operand(0), type_)))
 
 
 @TABLE("fma", "sqrt", "rcp")
@@ -220,7 +276,14 @@ def _gross(t: Translator, i: Instruction, m: Modifiers, compute: Callable[[str],
         bits = b.binary("and", "i64", b.bitcast(value, "double", "i64"), str(-(1 << 32)))
         return b.bitcast(bits, "i64", "double")
 
-    t.write(t.operand(0), "f64", upper(compute(upper(t.read(t.operand(1), "f64")))))
+    def flushed(value: str) -> str:
+        small = b.compare("olt", "double", b.intrinsic("fabs", "double", value), "0x0010000000000000")
+        return b.select(small, "double", b.intrinsic("copysign", "double", "0.0", value), value)
+
+    result = flushed(upper(compute(flushed(upper(t.read(t.operand(1), "f64"))))))
+    nan = b.compare("uno", "double", result, result)
+    bits = b.select(nan, "i64", str(0x7FFFFFFF << 32), b.bitcast(result, "double", "i64"))
+    t.write(t.operand(0), "f64", b.bitcast(bits, "i64", "double"))
 
 
 @TABLE("rsqrt")
@@ -237,9 +300,9 @@ def rsqrt(t: Translator, i: Instruction, m: Modifiers) -> None:
     elif type_ == "f64":
         t.write(t.operand(0), type_, compute("double", t.read(t.operand(1), type_)))
     else:
-        t.write(
-            t.operand(0), type_, _flushed(t, m.flag("ftz"), t.read(t.operand(1), type_), lambda x: compute("float", x))
-        )
+        any_nan = m.flag(nans.ANY)
+        result = _flushed(t, m.flag("ftz"), t.read(t.operand(1), type_), lambda x: compute("float", x))
+        t.write(t.operand(0), type_, result if any_nan else nans.canonical(t, result))
 
 
 def _flushed(t: Translator, flush: bool, value: str, compute: Callable[[str], str]) -> str:
@@ -261,7 +324,9 @@ def approximate(t: Translator, i: Instruction, m: Modifiers) -> None:
         return t.b.prelude("float", i.opcode, [("float", x)])
 
     if type_ == "f32":
-        t.write(t.operand(0), type_, _flushed(t, flush, t.read(t.operand(1), type_), compute))
+        any_nan = m.flag(nans.ANY)
+        result = _flushed(t, flush, t.read(t.operand(1), type_), compute)
+        t.write(t.operand(0), type_, result if any_nan else nans.canonical(t, result))
         return
     element = PACKED.get(type_, type_)
     if i.opcode not in ("ex2", "tanh") or element not in HALVES:

@@ -36,7 +36,7 @@ def _sources(t: Translator, type_: str, count: int = 2) -> list[str]:
 
 @TABLE("add", "sub")
 def add(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """add, sub; `.sat` of s32; `.cc` sets the carry flag."""
+    """add, sub; `.sat` of s32; `.cc` sets the carry flag, on the hardware: where a difference did not borrow."""
     type_ = _type(t, i, m)
     if type_ is None:
         return
@@ -47,7 +47,7 @@ def add(t: Translator, i: Instruction, m: Modifiers) -> None:
         value = t.b.intrinsic(f"{kind}{i.opcode}.sat", llvm, a, b)
     elif m.flag("cc"):
         value, carry = _overflowing(t, i.opcode, llvm, a, b)
-        _set_carry(t, carry)
+        _set_carry(t, _flipped(t, carry) if i.opcode == "sub" else carry)
     else:
         value = t.b.binary(i.opcode, llvm, a, b)
     t.write(t.operand(0), type_, value)
@@ -80,12 +80,18 @@ def add_with_carry(t: Translator, i: Instruction, m: Modifiers) -> None:
     llvm = vector(type_)
     a, b = _sources(t, type_)
     operation = i.opcode[:3]
-    carry = t.b.resize(t.b.load("i1", _carry(t)), "i1", llvm)
+    flag = t.b.load("i1", _carry(t))
+    carry = t.b.resize(_flipped(t, flag) if operation == "sub" else flag, "i1", llvm)
     first, out1 = _overflowing(t, operation, llvm, a, b)
     value, out2 = _overflowing(t, operation, llvm, first, carry)
     if m.flag("cc"):
-        _set_carry(t, t.b.binary("or", "i1", out1, out2))
+        out = t.b.binary("or", "i1", out1, out2)
+        _set_carry(t, _flipped(t, out) if operation == "sub" else out)
     t.write(t.operand(0), type_, value)
+
+
+def _flipped(t: Translator, flag: str) -> str:
+    return t.b.binary("xor", "i1", flag, "true")
 
 
 def _product(t: Translator, part: str, type_: str, a: str, b: str) -> tuple[str, str]:

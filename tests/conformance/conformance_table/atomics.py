@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from .case import Case, case
+from .case import Bound, Case, case
 from .values import Row, default_rows, mixture
 
 _SHARED = ".shared .align 16 .b8 smem[1024];"
@@ -47,6 +47,7 @@ def _registers(t: str) -> str:
 def _alone() -> Iterator[Case]:
     """A thread on memory of its own: the old value and the new."""
     operations = [(o, t, "", "sm_80") for o, t in _INTEGER] + list(_FLOATING)
+    payload = Bound(payload=True, isa="not said")  # global memory's own adder does not make a NaN quiet
     for (space, (declared, where)), (operation, t, suffix, target) in itertools.product(_OWN.items(), operations):
         dotted, kind = f".{space}" if space else "", _registers(t)
         rows = default_rows([t, t]) if suffix or t[0] == "f" else default_rows([t, t])[:145:2]
@@ -58,6 +59,7 @@ def _alone() -> Iterator[Case]:
             rows,
             declarations=declared,
             target=target,
+            bound=payload if t == "f64" else None,
             name=f"atom{dotted}.{operation}{suffix}.{t}",
         )
         if operation != "exch":
@@ -68,6 +70,7 @@ def _alone() -> Iterator[Case]:
                 rows[::2],
                 declarations=declared,
                 target=target,
+                bound=payload if t == "f64" else None,
                 name=f"red{dotted}.{operation}{suffix}.{t}",
             )
     for order, scope in itertools.product(("relaxed", "acquire", "release", "acq_rel"), ("cta", "gpu", "sys")):

@@ -23,15 +23,18 @@ class Bound:
     :ivar ulp: units in the last place.
     :ivar absolute: or this far in absolute terms.
     :ivar isa: what the PTX ISA itself promises against the exact result.
+    :ivar payload: a NaN may be that of another NaN operand, and quiet or not.
     """
 
     ulp: int = 0
     absolute: float = 0.0
     isa: str = ""
+    payload: bool = False
 
     def __str__(self) -> str:
         parts = [f"{self.ulp} ulp"] if self.ulp else []
-        return " or ".join(parts + ([f"{self.absolute:.1e} absolute"] if self.absolute else []))
+        parts += [f"{self.absolute:.1e} absolute"] if self.absolute else []
+        return " or ".join(parts + (["another operand's NaN"] if self.payload else []))
 
 
 @dataclass(frozen=True)
