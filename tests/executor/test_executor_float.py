@@ -271,8 +271,9 @@ def test_half_minimum_absolute_and_packed(t: str) -> None:
     )
     expect(low.view(dtype).astype(np.float32), np.fmin(x, y), x, y, label="min")
     expect(high.view(dtype).astype(np.float32), np.fmax(x, y), x, y, label="max")
-    assert (minus.view(np.uint16) == a ^ 0x8000).all()
-    assert (plus.view(np.uint16) == a & 0x7FFF).all()
+    nan = np.isnan(x)  # of which the hardware has one
+    assert (minus.view(np.uint16) == np.where(nan, 0x7FFF, a ^ 0x8000)).all()
+    assert (plus.view(np.uint16) == np.where(nan, 0x7FFF, a & 0x7FFF)).all()
     # The packed forms do the same twice.
     both = [a.astype(np.uint32) | b.astype(np.uint32) << 16, b.astype(np.uint32) | a.astype(np.uint32) << 16]
     cases = [
