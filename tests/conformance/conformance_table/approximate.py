@@ -13,17 +13,17 @@ from collections.abc import Iterator
 from .case import Bound, Case, case
 from .values import Row, everyday, f16, f32, float_corners, float_more, take, unary
 
-_RCP = Bound(2, isa="1 ulp")
-_DIV = Bound(3, isa="2 ulp for |b| in [2^-126, 2^126]")
-_FULL = Bound(3, isa="2 ulp")
-_SQRT = Bound(2, isa="relative 2^-23")
-_RSQRT = Bound(3, isa="relative 2^-22.9")
-_SINE = Bound(2, 2.0**-20.5, isa="absolute 2^-20.5 in [-2 pi, 2 pi]")
-_LG2 = Bound(4, 2.0**-22, isa="absolute 2^-22 for a in (0.5, 2), relative 2^-22 elsewhere")
-_EX2 = Bound(3, isa="2 ulp")
-_TANH = Bound(0, 2.0**-11, isa="relative 2^-11")
-_GROSS = Bound(1 << 33, isa="relative 2^-20 or so: 'a gross approximation', of which the upper word counts")
-_RSQRT64 = Bound(8, isa="relative 2^-48.5 or so, not stated for all")
+_RCP = Bound(1, isa="1 ulp")
+_DIV = Bound(1, isa="2 ulp where the magnitude of b is in [2^-126, 2^126]")
+_FULL = Bound(1, isa="2 ulp")
+_SQRT = Bound(1, isa="relative 2^-23")
+_RSQRT = Bound(2, isa="relative 2^-22.9")
+_SINE = Bound(2, 2.0**-21, isa="absolute 2^-20.5 in [-2 pi, 2 pi]")
+_LG2 = Bound(3, 2.0**-23, isa="absolute 2^-22 for a in (0.5, 2), relative 2^-22 elsewhere")
+_EX2 = Bound(1, isa="2 ulp")
+_TANH = Bound(128, isa="relative 2^-11, which is 4096 ulp and more")
+_GROSS = Bound(1 << 32, isa="'a gross approximation', of which the upper word counts")
+_RSQRT64 = Bound(1, isa="an approximation")
 
 
 def cases() -> Iterator[Case]:
@@ -39,8 +39,8 @@ def cases() -> Iterator[Case]:
         yield case(f"ex2.approx{ftz}.f32 %d, %a;", "d:f32", "a:f32", _exponents(), bound=_EX2)
     yield case("tanh.approx.f32 %d, %a;", "d:f32", "a:f32", _exponents(), bound=_TANH)
     for t, arch in (("f16", "sm_80"), ("f16x2", "sm_80"), ("bf16", "sm_90"), ("bf16x2", "sm_90")):
-        tanh = Bound(1, 2.0**-10.5, "absolute 2^-10.987") if t[0] == "f" else Bound(1, 2.0**-8, "absolute 2^-8")
-        ex2 = Bound(2, isa="relative 2^-9.9") if t[0] == "f" else Bound(1, isa="relative 2^-7")
+        tanh = Bound(1, isa="absolute 2^-10.987" if t[0] == "f" else "absolute 2^-8")
+        ex2 = Bound(1, isa="relative 2^-9.9" if t[0] == "f" else "relative 2^-7")
         yield case(f"tanh.approx.{t} %d, %a;", f"d:{t}", f"a:{t}", _halves(t), bound=tanh, target=arch)
         ftz = "" if t[0] == "f" else ".ftz"
         yield case(f"ex2.approx{ftz}.{t} %d, %a;", f"d:{t}", f"a:{t}", _halves(t), bound=ex2, target=arch)

@@ -32,9 +32,14 @@ class Bound:
     payload: bool = False
 
     def __str__(self) -> str:
-        parts = [f"{self.ulp} ulp"] if self.ulp else []
+        parts = [ulps(self.ulp)] if self.ulp else []
         parts += [f"{self.absolute:.1e} absolute"] if self.absolute else []
         return " or ".join(parts + (["another operand's NaN"] if self.payload else []))
+
+
+def ulps(count: int) -> str:
+    """A number of units in the last place as text; where the lower words of f64 do not count, in the upper words."""
+    return f"{count >> 32} ulp of the upper word" if count >> 32 else f"{count} ulp"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,11 +19,13 @@ _ELEMENTS = {"f16x2": ("f16", 2), "bf16x2": ("bf16", 2)}
 class Verdict:
     """Results against the recording.
 
-    :ivar worst: the largest distance in units in the last place, over results that are equally special.
+    :ivar worst: the largest distance in units in the last place, where that is within the bound.
+    :ivar absolute: the largest difference where it is not and the bound has an absolute part.
     :ivar faults: inputs, result and record of what lies outside the bound, as text.
     """
 
     worst: int = 0
+    absolute: float = 0.0
     faults: list[str] = field(default_factory=list)
 
 
@@ -50,42 +53,42 @@ def judge(case: Case, got: Sequence[str], recorded: Sequence[str]) -> Verdict:
 
 
 def _value(verdict: Verdict, case: Case, operand: Operand, row: Sequence[int], got: int, recorded: int) -> None:
-    distance = None
-    if case.bound is not None:
-        element, count = _ELEMENTS.get(operand.type, (operand.type, 1))
-        bits = operand.bits // count
-        parts = [
-            ((got >> k * bits) & ((1 << bits) - 1), (recorded >> k * bits) & ((1 << bits) - 1)) for k in range(count)
-        ]
-        distances = [_distance(case.bound, element, a, b) for a, b in parts]
-        distance = None if None in distances else max(d for d in distances if d is not None)
-        if distance is None and case.bound.payload and _is_operand(case, row, got) and _is_operand(case, row, recorded):
-            distance = 0
-    if distance is None:
-        digits = max(operand.bits // 4, 1)
-        inputs = " ".join(f"%{o.name}={value:#0{max(o.bits // 4, 1) + 2}x}" for o, value in zip(case.ins, row))
-        verdict.faults.append(
-            f"{inputs}: %{operand.name} is {got:#0{digits + 2}x}, recorded {recorded:#0{digits + 2}x}"
-        )
-    else:
-        verdict.worst = max(verdict.worst, distance)
+    if case.bound is not None and _within(verdict, case.bound, operand, got, recorded):
+        return
+    if case.bound is not None and case.bound.payload and all(_is_operand(case, row, v) for v in (got, recorded)):
+        return
+    digits = max(operand.bits // 4, 1) + 2
+    inputs = " ".join(f"%{o.name}={value:#0{max(o.bits // 4, 1) + 2}x}" for o, value in zip(case.ins, row))
+    verdict.faults.append(f"{inputs}: %{operand.name} is {got:#0{digits}x}, recorded {recorded:#0{digits}x}")
 
 
-def _distance(bound: Bound, type_: str, a: int, b: int) -> int | None:
-    """Units in the last place between two values; None where that is more than the bound allows."""
+def _within(verdict: Verdict, bound: Bound, operand: Operand, got: int, recorded: int) -> bool:
+    """Whether all elements of a result are near enough; notes in `verdict` how near."""
+    element, count = _ELEMENTS.get(operand.type, (operand.type, 1))
+    bits = operand.bits // count
+    for k in range(count):
+        a, b = (value >> k * bits & ((1 << bits) - 1) for value in (got, recorded))
+        distance, difference = _distance(element, a, b)
+        if distance <= bound.ulp:
+            verdict.worst = max(verdict.worst, distance)
+        elif bound.absolute and difference <= bound.absolute:
+            verdict.absolute = max(verdict.absolute, difference)
+        else:
+            return False
+    return True
+
+
+def _distance(type_: str, a: int, b: int) -> tuple[int, float]:
+    """Units in the last place between two values, and their difference; without end where one is NaN."""
     if a == b:
-        return 0
+        return 0, 0.0
     fraction, exponent = _LAYOUT[type_]
     infinity, sign = ((1 << exponent) - 1) << fraction, 1 << (fraction + exponent)
     if any(v & ~sign > infinity for v in (a, b)):
-        return None  # NaN against a number, or another NaN
+        return sign * 2, math.inf
     ordered = [sign - v if v & sign else v for v in (a, b)]
     # Zeros of different sign are as far apart as neighbours, so that a bound of 0 tells them apart.
-    distance = abs(ordered[0] - ordered[1]) or 1
-    if distance <= bound.ulp:
-        return distance
-    values = [_number(type_, v) for v in (a, b)]
-    return distance if abs(values[0] - values[1]) <= bound.absolute else None
+    return abs(ordered[0] - ordered[1]) or 1, abs(_number(type_, a) - _number(type_, b))
 
 
 def _is_operand(case: Case, row: Sequence[int], value: int) -> bool:
