@@ -120,8 +120,8 @@ def _bounds(recordings: dict[str, Recording | None]) -> str:
             lines.append(f"| `{case.name}` | {case.bound} | {_farthest(verdict)} | {case.bound.isa} |")
     lines += [
         "",
-        f"{open_nan} cases of f64 with several operands may differ in nothing but this: where two operands are NaN, the "
-        "result is one of them, and the GPU has another order than the host; and the adder of its global memory does "
+        f"{open_nan} cases of f64 with several operands may differ in nothing but this: where two operands are NaN, "
+        "the result is one of them, and the GPU has another order than the host; and the adder of its global memory does "
         "not make a signalling NaN quiet. The PTX ISA leaves both open.\n",
     ]
     return "\n".join(lines)
