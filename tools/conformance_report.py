@@ -31,7 +31,8 @@ The CPU device is compared with a GPU case by case. A case is an instruction wit
 operands: both zeros, subnormal numbers, infinities, quiet and signalling NaN with payloads, the ends of the integers,
 shifts and fields past the width, and noise. The cases are a table in `tests/conformance/conformance_table`, from which
 PTX is generated; `tools/record_conformance.py` runs it on a GPU and records the bits of every result;
-`tests/conformance/test_conformance.py` runs it on the CPU device and compares.
+`tests/conformance/test_conformance.py` runs it on the CPU device and compares: one lane at a time, on whole warps of 32
+lanes, and a part of it on 8 and on 16.
 
 This page is written by `tools/conformance_report.py`, and a test fails where it is out of date.
 """
@@ -121,8 +122,8 @@ def _bounds(recordings: dict[str, Recording | None]) -> str:
     lines += [
         "",
         f"{open_nan} cases of f64 with several operands may differ in nothing but this: where two operands are NaN, "
-        "the result is one of them, and the GPU has another order than the host; and the adder of its global memory does "
-        "not make a signalling NaN quiet. The PTX ISA leaves both open.\n",
+        "the result is one of them, and the GPU has another order than the host; and the adder of its global memory "
+        "does not make a signalling NaN quiet. The PTX ISA leaves both open.\n",
     ]
     return "\n".join(lines)
 

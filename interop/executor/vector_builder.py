@@ -135,6 +135,8 @@ class VectorBuilder(Builder):
         """The result as an affine value, where it is one."""
         if type_ not in ("i16", "i32", "i64"):
             return None
+        if operation == "mul" and "0" in (a, b):
+            return "0"  # of whatever: not a multiple of a value that is not affine
         if operation in ("add", "sub"):
             kind = add(self.kind(a), self.kind(b), 1 if operation == "add" else -1)
         elif operation == "mul" and _LITERAL.fullmatch(b):

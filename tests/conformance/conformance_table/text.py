@@ -40,7 +40,9 @@ def kernel(case: Case, symbol: str) -> str:
         " ".join(registers),
         case.declarations,
         "mov.u32 %ct, %ctaid.x; mov.u32 %nt, %ntid.x; mov.u32 %t, %tid.x; mad.lo.u32 %i, %ct, %nt, %t;",
-        "mov.u32 %lane, %laneid; ld.param.u32 %n, [count];",
+        "ld.param.u32 %n, [count];",
+        # Only where it is used: a kernel that knows its lanes needs whole warps on the CPU device.
+        "mov.u32 %lane, %laneid;" if "%lane" in case.text else "",
         guard,
         "ld.param.u64 %base, [scratch]; cvta.to.global.u64 %base, %base;",
         f"mad.wide.u32 %m, %i, {SCRATCH}, %base;",
