@@ -132,6 +132,27 @@ uint32_t INTEROP_SYM(cpu_mbarrier_test)(interop_cpu_block *block, uint32_t x, ui
 
 uint32_t INTEROP_SYM(cpu_mbarrier_pending)(uint64_t state) { return unpack(state).pending; }
 
+/* ---- cp.async ---- */
+
+/* A copy by each lane of `mask`; where `used` is given, only so many bytes are read, and the rest becomes zero. */
+void INTEROP_SYM(cpu_copy_lanes)(const uint64_t *to, const uint64_t *from, const uint32_t *used, uint32_t mask,
+                                 uint32_t bytes)
+{
+    for (uint32_t lane = 0; lane < INTEROP_CPU_WARP; lane++) {
+        if (!(mask >> lane & 1))
+            continue;
+        char *target = (char *)(uintptr_t)to[lane];
+        const char *source = (const char *)(uintptr_t)from[lane];
+        const uint32_t count = used != NULL ? used[lane] : bytes;
+        if (count == 16) {
+            memcpy(target, source, 16);
+        } else {
+            memcpy(target, source, count);
+            memset(target + count, 0, bytes - count);
+        }
+    }
+}
+
 /* ---- cp.async in the strict mode ---- */
 
 typedef struct copy {

@@ -257,7 +257,7 @@ enum { INTEROP_CPU_PLACE = 192 };
     X(void, cpu_arrive, (interop_cpu_block * block, interop_cpu_thread * thread, uint32_t barrier, uint32_t count))    \
     X(uint32_t, cpu_is_local, (const interop_cpu_block *block, uint64_t address))                                      \
     X(void *, cpu_fragment, (interop_cpu_block * block, const interop_cpu_thread *thread))                             \
-    X(void, cpu_matrix, (interop_cpu_block * block, uint32_t code, uint32_t line, void *fragments))                    \
+    X(void, cpu_matrix, (interop_cpu_block * block, uint32_t code, uint32_t line, uint32_t members, void *fragments))  \
     X(void, cpu_mbarrier_init,                                                                                         \
       (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, void *object, uint32_t count))    \
     X(uint64_t, cpu_mbarrier_arrive,                                                                                   \
@@ -273,6 +273,8 @@ enum { INTEROP_CPU_PLACE = 192 };
     X(void, cpu_copy_later,                                                                                            \
       (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, void *to, const void *from, uint32_t bytes,      \
        uint32_t used))                                                                                                 \
+    X(void, cpu_copy_lanes,                                                                                            \
+      (const uint64_t *to, const uint64_t *from, const uint32_t *used, uint32_t mask, uint32_t bytes))                 \
     X(void, cpu_commit_copies, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z))                        \
     X(void, cpu_wait_copies, (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t open))           \
     X(uint64_t, cpu_global_timer, (void))                                                                              \

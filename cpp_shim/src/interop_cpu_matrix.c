@@ -257,11 +257,17 @@ static const char *move_matrix(const interop_cpu_block *block, uint32_t code, in
 
 /* ---- where all begin ---- */
 
-/* Performs a matrix instruction on the fragments of a whole warp; `line`: in the PTX, for errors. */
-void INTEROP_SYM(cpu_matrix)(interop_cpu_block *block, uint32_t code, uint32_t line, void *fragments)
+/* Performs a matrix instruction on the fragments of a warp, of which the lanes `members` take part: all, or it is an
+ * error. `line`: in the PTX, for errors. */
+void INTEROP_SYM(cpu_matrix)(interop_cpu_block *block, uint32_t code, uint32_t line, uint32_t members, void *fragments)
 {
     interop_cpu_lanes *words = fragments;
     const char *problem = NULL;
+    if (members != UINT32_MAX)
+        INTEROP_SYM(cpu_fail)(block, EXECUTION, NULL,
+                              "a matrix instruction needs all 32 lanes of the warp, here are the lanes 0x%08X "
+                              "(ptx line %u)",
+                              members, line);
     switch (interop_cpu_matrix_field(code, 0, 4)) {
     case INTEROP_CPU_MMA:
         INTEROP_SYM(cpu_matrix_multiply)(code, words);
@@ -294,12 +300,7 @@ void INTEROP_SYM(cpu_perform_matrix)(interop_cpu_block *block, const interop_cpu
             INTEROP_SYM(cpu_fail)(block, EXECUTION, warp[lane].tid,
                                   "the lanes of a warp stand at different matrix instructions (ptx lines %u and %u)",
                                   warp[first].site, warp[lane].site);
-    if (members != UINT32_MAX)
-        INTEROP_SYM(cpu_fail)(block, EXECUTION, warp[first].tid,
-                              "a matrix instruction needs all 32 lanes of the warp, here are the lanes 0x%08X "
-                              "(ptx line %u)",
-                              members, warp[first].site);
     const size_t index = (size_t)(warp - block->threads) / INTEROP_CPU_WARP;
-    INTEROP_SYM(cpu_matrix)(block, warp->mode, warp->site,
+    INTEROP_SYM(cpu_matrix)(block, warp[first].mode, warp[first].site, members,
                             (interop_cpu_lanes *)block->fragments + index * INTEROP_CPU_MATRIX_WORDS);
 }

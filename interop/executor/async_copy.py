@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from interop.ptx import Instruction, ast
 
-from . import bounds, mbarrier
+from . import mbarrier
 from .errors import malformed, unsupported
 from .memory import address, drop_hints, space_of
 from .modifiers import Modifiers
@@ -75,7 +75,7 @@ def _arrive(t: Translator, i: Instruction, m: Modifiers) -> None:
         mbarrier.arrive(t, pointer, "1", "0", 0)
 
 
-def _used(t: Translator, i: Instruction, size: int) -> str | None:
+def used_of(t: Translator, i: Instruction, size: int) -> str | None:
     """How many bytes are read, the rest being zero: by a number of bytes or by a predicate. None: all."""
     if len(i.operands) < 4:
         return None
@@ -88,19 +88,24 @@ def _used(t: Translator, i: Instruction, size: int) -> str | None:
     return t.b.intrinsic("umin", "i32", t.read(operand, "u32"), str(size))
 
 
-def _issue(t: Translator, i: Instruction, m: Modifiers) -> None:
+def size_of(t: Translator, i: Instruction, m: Modifiers) -> int:
+    """How many bytes are copied; takes the modifiers."""
     if not (m.flag("shared") or m.flag("shared::cta")) or not m.flag("global"):
         raise unsupported(i)
     drop_hints(m)
     operand = t.operand(2)
     if not isinstance(operand, ast.Integer) or operand.value not in (4, 8, 16):
         raise malformed(i, "the size is 4, 8 or 16 bytes")
-    size, b = operand.value, t.b
+    return operand.value
+
+
+def _issue(t: Translator, i: Instruction, m: Modifiers) -> None:
+    size, b = size_of(t, i, m), t.b
     target = address(t, t.operand(0), "shared", size, Access.WRITE)
-    used = _used(t, i, size)
+    used = used_of(t, i, size)
     source = address(t, t.operand(1), "global", size, Access.READ if used is None else None)
     if used is not None:
-        bounds.check_ends(t, t.operand(1), source, used)
+        t.check_span(t.operand(1), b.integer_of(source), used, Access.READ)
     if t.plan.strict_copies:
         numbers = [("i32", str(size)), ("i32", str(size) if used is None else used)]
         b.helper("void", "copy_later", [*_thread(t), ("ptr", target), ("ptr", source), *numbers])

@@ -56,7 +56,7 @@ def check_address(t: Translator, register: str, value: str, space: str, size: in
         check_shared(t, value, size, access)
     elif space in ("local", "param"):
         check_site(t, value, size, access + Access.LOCAL)
-    elif checks.checkable(t.frame.function, register):
+    elif t.checkable(register):
         check_site(t, value, size, access)
 
 
@@ -71,21 +71,20 @@ def check_variable(t: Translator, memory: Memory, offset: int, size: int, access
     check_site(t, value, size, access + (Access.LOCAL if memory.space in ("local", "param") else 0))
 
 
-def check_ends(t: Translator, operand: ast.Operand, pointer: str, count: str, access: Access = Access.READ) -> None:
+def check_span(t: Translator, operand: ast.Operand, address: str, count: str, access: Access) -> None:
     """The check of an access to `count` (i32) bytes, none if that is 0: of the first and of the last byte."""
     base = operand.base if isinstance(operand, ast.Address) else operand
     while isinstance(base, ast.Offset):
         base = base.base
-    if not t.plan.checks.enabled or not isinstance(base, ast.Name):
+    if not t.plan.checks.enabled or not isinstance(base, ast.Name) or not t.checkable(base.text):
         return
     b = t.b
     some, behind = b.new_label("some"), b.new_label("behind")
     b.branch_if(b.compare("ne", "i32", count, "0"), some, behind)
     b.label(some)
-    first = b.cast("ptrtoint", pointer, "ptr", "i64")
-    check_address(t, base.text, first, "global", 1, access)
-    last = b.binary("sub", "i64", b.binary("add", "i64", first, b.resize(count, "i32", "i64")), "1")
-    check_address(t, base.text, last, "global", 1, access)
+    check_site(t, address, 1, access)
+    last = b.binary("sub", "i64", b.binary("add", "i64", address, b.resize(count, "i32", "i64")), "1")
+    check_site(t, last, 1, access)
     b.label(behind)
 
 

@@ -98,22 +98,27 @@ def encode(
 
 
 def perform(t: Translator, code: int, inputs: Sequence[tuple[str, str]], results: Sequence[str]) -> list[str]:
-    """Has the whole warp perform `code` on values of types ``i32`` and ``i64``; what it yields.
-
-    A thread stores its registers into its column of the warp's fragments and waits; the scheduler calls the runtime's
-    ``cpu_matrix`` once all lanes have come.
-    """
+    """Has the whole warp perform `code` on values of types ``i32`` and ``i64``; what it yields."""
     count = sum(_words(type_) for type_ in results)
     words = [word for type_, value in inputs for word in _split(t, type_, value)]
     assert count + len(words) <= MAX_WORDS
+    rows = iter(t.exchange(code, words, count))
+    return [_join(t, next(rows), next(rows)) if type_ == "i64" else next(rows) for type_ in results]
+
+
+def exchange(t: Translator, code: int, words: Sequence[str], count: int) -> list[str]:
+    """One lane's part in a matrix instruction that takes `words` of 32 bits and yields `count` of them.
+
+    The thread stores its registers into its column of the warp's fragments and waits; the scheduler calls the
+    runtime's ``cpu_matrix`` once all lanes have come.
+    """
     # Each lane keeps to its own column: those that go on first must not disturb what others have yet to read.
     for row, word in enumerate(words, count):
         t.b.store("i32", word, _place(t, row))
     t.b.store("i32", "-1", t.thread_field(ThreadField.MASK))
     t.b.store("i32", str(code), t.thread_field(ThreadField.MODE))
     t.suspend(Wait.MATRIX)
-    rows = iter([t.b.load("i32", _place(t, row)) for row in range(count)])
-    return [_join(t, next(rows), next(rows)) if type_ == "i64" else next(rows) for type_ in results]
+    return [t.b.load("i32", _place(t, row)) for row in range(count)]
 
 
 def _words(type_: str) -> int:

@@ -9,7 +9,7 @@ from interop.ptx import Instruction, ast
 
 from .errors import malformed, unsupported
 from .fragments import Flag, Kind, Operation, Shape, encode, perform
-from .memory import address, space_of
+from .memory import space_of
 from .modifiers import Modifiers
 from .table import Table
 
@@ -178,7 +178,7 @@ def move_matrices(t: Translator, i: Instruction, m: Modifiers) -> None:
         Shape(1, 1, number),
         Flag.A_COLUMNS if transposed else Flag.NONE,
     )
-    pointer = ("i64", t.b.integer_of(address(t, t.operand(1 if load else 0), space)))
+    pointer = ("i64", t.address_number(t.operand(1 if load else 0), space))
     fragment = registers(t.operand(0 if load else 1), number, i, f".{count}")
     if load:
         write_registers(t, fragment, perform(t, code, [pointer], ["i32"] * number), "i32")

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from abi import ImageError
 from interop.ptx import Function, Instruction, ast
 
-from . import special
+from . import bounds, fragments, memory, special
 from .analysis import Plan
 from .builder import Builder
 from .errors import malformed, place, unsupported
 from .local import LocalWindow
 from .modifiers import Modifiers
 from .pointers import address_of_function
-from .records import BlockField, ThreadField, Wait
+from .records import Access, BlockField, ThreadField, Wait
 from .scopes import Binding, Callees, Label, Memory, Register, Scope, Targets, labels_of
 from .storage import Storage
 from .types import BITS, FLOATS, is_signed, vector
@@ -304,6 +304,22 @@ class Translator:
         on = b.new_label("resumed")
         b.terminate(f"switch i8 {state}, label %suspend [i8 0, label %{on} i8 1, label %cleanup]")
         b.label(on)
+
+    def exchange(self, code: int, words: Sequence[str], count: int) -> list[str]:
+        """Takes part in a matrix instruction of the warp."""
+        return fragments.exchange(self, code, words, count)
+
+    def address_number(self, operand: ast.Operand, space: str) -> str:
+        """The address of a memory operand as an ``i64``, without a check."""
+        return self.b.integer_of(memory.address(self, operand, space))
+
+    def checkable(self, register: str) -> bool:
+        """Whether an address in a register may be compared with the buffers of the launch."""
+        return self.plan.checks.checkable(self.frame.function, register)
+
+    def check_span(self, operand: ast.Operand, address: str, count: str, access: Access) -> None:
+        """Checks an access to `count` (i32) bytes from `address` on, which `operand` names; none where that is 0."""
+        bounds.check_span(self, operand, address, count, access)
 
     def check_stack(self, line: int, size: str) -> str:
         """Stops the kernel if the stack has no room for `size` more bytes, and what every function needs."""

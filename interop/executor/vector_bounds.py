@@ -24,10 +24,8 @@ def check_lanes(t: VectorTranslator, register: str, value: str, space: str, size
         kind += Access.SHARED
     elif space in ("local", "param"):
         kind += Access.LOCAL
-    else:
-        origin = t.plan.flow.flat.origins.get(register)
-        if origin is None or not checks.checkable(*origin):
-            return
+    elif not t.checkable(register):
+        return
     if t.b.is_uniform(value):
         if space == "shared":
             bounds.check_shared(t, value, size, access)

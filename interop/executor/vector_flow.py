@@ -43,6 +43,8 @@ def destinations(i: Instruction) -> int:
     """How many of the leading operands are written."""
     if i.opcode in ("bar", "barrier"):
         return int(i.has("red"))
+    if i.opcode == "wmma" and i.has("store"):
+        return 0
     return 0 if i.opcode in NO_RESULT or not i.operands else 1
 
 

@@ -50,20 +50,22 @@ def _split(t: VectorTranslator, operand: ast.Operand) -> tuple[ast.Operand, int]
     return base, offset
 
 
-def place(t: VectorTranslator, operand: ast.Operand, space: str, size: int, access: Access) -> Place:
-    """The address of a memory operand, checked for an `access` to `size` bytes in each active lane."""
+def place(t: VectorTranslator, operand: ast.Operand, space: str, size: int, access: Access | None) -> Place:
+    """The address of a memory operand, checked for an `access`, if any, to `size` bytes in each active lane."""
     base, offset = _split(t, operand)
     b = t.b
     if isinstance(base, ast.Integer):
         value = str(base.value + offset)
         if space != "shared":
             return Place(value)
-        bounds.check_shared(t, value, size, access)
+        if access is not None:
+            bounds.check_shared(t, value, size, access)
         return Place(_in_shared(t, value))
     binding = t.lookup(base.text) if isinstance(base, ast.Name) else None
     if isinstance(binding, Memory):
         found = _variable(t, binding, space, offset)
-        bounds.check_variable(t, binding, offset, size, access)
+        if access is not None:
+            bounds.check_variable(t, binding, offset, size, access)
         return found
     if binding is None and isinstance(base, ast.Name):
         raise malformed(t.instruction, f"{base.text} is not declared")
@@ -77,8 +79,20 @@ def place(t: VectorTranslator, operand: ast.Operand, space: str, size: int, acce
         value = b.binary("add", register, value, str(offset))
     if register == "i32":
         value = _shared_offset(t, value)
-    check_lanes(t, base.text, value, space, size, access)
+    if access is not None:
+        check_lanes(t, base.text, value, space, size, access)
     return Place(_in_shared(t, value) if space == "shared" else value)
+
+
+def place_number(t: VectorTranslator, operand: ast.Operand, space: str, size: int, access: Access | None) -> str:
+    """:func:`place` as an ``i64``."""
+    found = place(t, operand, space, size, access)
+    return found.address or t.b.integer_of(found.pointer)
+
+
+def number_of(t: VectorTranslator, operand: ast.Operand, space: str) -> str:
+    """The address of a memory operand as an ``i64``, without a check."""
+    return place_number(t, operand, space, 0, None)
 
 
 def _shared_offset(t: VectorTranslator, value: str) -> str:

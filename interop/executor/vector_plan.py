@@ -14,11 +14,14 @@ from . import (
     convert,
     floats,
     integer,
+    matrix,
     memory,
     packed,
     vector_atomics,
+    vector_copy,
     vector_memory,
     vector_warp,
+    wmma,
 )
 from .analysis import Plan, names_in
 from .atomics import TABLE as ATOMICS
@@ -38,7 +41,8 @@ _WARP_REGISTERS = ("%laneid", "%warpid", "%nwarpid", "%lanemask_")
 def vector_table() -> Table:
     """The instructions of the vector path: those that concern one lane alone, and those with handlers of their own."""
     table = Table()
-    for family in (bits, compare, convert, floats, integer, packed, vector_memory, vector_atomics, vector_warp):
+    alike = (bits, compare, convert, floats, integer, matrix, packed, wmma)
+    for family in (*alike, vector_atomics, vector_copy, vector_memory, vector_warp):
         table.update(family.TABLE)
     table.update({opcode: ATOMICS[opcode] for opcode in ("membar", "fence")})
     table.update({opcode: control.TABLE[opcode] for opcode in ("trap", "brkpt", "nanosleep", "pmevent")})

@@ -7,18 +7,19 @@ lanes do together have handlers of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from interop.ptx import Instruction, ast
 
-from . import control, special
+from . import control, special, vector_memory
 from .analysis import Plan
 from .builder import Builder
 from .errors import malformed
+from .fragments import MAX_WORDS
 from .modifiers import Modifiers
-from .records import BlockField, ThreadField, Wait
+from .records import Access, BlockField, ThreadField, Wait
 from .scopes import Memory, Register
 from .storage import Storage
 from .translator import Frame, Translator
@@ -50,7 +51,8 @@ class VectorPlan(Plan):
 
 
 _WAITS = {"bar": Wait.WARP_SYNC, "barrier": Wait.WARP_SYNC, "shfl": Wait.SHFL, "vote": Wait.VOTE, "match": Wait.MATCH,
-          "redux": Wait.REDUX, "elect": Wait.ELECT}  # fmt: skip
+          "redux": Wait.REDUX, "elect": Wait.ELECT, "mma": Wait.MATRIX, "wmma": Wait.MATRIX, "ldmatrix": Wait.MATRIX,
+          "stmatrix": Wait.MATRIX, "movmatrix": Wait.MATRIX}  # fmt: skip
 
 
 @dataclass
@@ -101,6 +103,7 @@ class VectorTranslator(Translator):
         self.block: Block = plan.flow.blocks[0]
         self._active = ""  # the active lanes as an integer
         self._active_vector = ""
+        self._fragments = ""  # memory of matrix fragments, once there is a matrix instruction
         self._lane_thread = ""  # tid.x, while one lane after the other is translated
 
     def _pending_mask(self) -> str:
@@ -650,6 +653,34 @@ class VectorTranslator(Translator):
         b.store("i32", Builder.resize(b, self._active, self.bits, "i32"), self.thread_field(ThreadField.C))
         super().suspend(wait)
         self._set_active(self._active, bool(b.mask))
+
+    def exchange(self, code: int, words: Sequence[str], count: int) -> list[str]:
+        """A matrix instruction of the strand, which is a warp."""
+        if self.lanes != 32:
+            raise Unsuitable("a matrix instruction")
+        b, wide = self._vectors, self._vectors.wide("i32")
+        if not self._fragments:
+            self._fragments = b.scalar.alloca(f"[{MAX_WORDS * 32} x i32]", 64)
+        rows = [b.scalar.offset(self._fragments, 128 * row) for row in range(count + len(words))]
+        for row, word in zip(rows[count:], words):
+            b.line(f"store {wide} {b.widen('i32', word)}, ptr {row}, align 64")
+        members = [("i32", self._active), ("ptr", self._fragments)]
+        b.scalar.helper(
+            "void", "matrix", [("ptr", "%blk"), ("i32", str(code)), ("i32", str(self.instruction.line)), *members]
+        )
+        return [b.varying(b.value(f"load {wide}, ptr {row}, align 64")) for row in rows[:count]]
+
+    def address_number(self, operand: ast.Operand, space: str) -> str:
+        return vector_memory.number_of(self, operand, space)
+
+    def checkable(self, register: str) -> bool:
+        origin = self.plan.flow.flat.origins.get(register)
+        return origin is not None and self.plan.checks.checkable(*origin)
+
+    def check_span(self, operand: ast.Operand, address: str, count: str, access: Access) -> None:
+        if not self.b.is_uniform(address, count):
+            raise Unsuitable("a matrix at an address that differs from lane to lane")
+        super().check_span(operand, address, count, access)
 
     def lane_pointer(self, pointer: str, type_: str, lane: str) -> str:
         """The place of one lane's element in memory that holds a vector."""

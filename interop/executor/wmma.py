@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from interop.ptx import Instruction
 
-from . import bounds, matrix
+from . import matrix
 from .errors import malformed, unsupported
 from .fragments import BITS, Flag, Kind, Operation, Shape, encode, perform
-from .memory import address, space_of
+from .memory import space_of
 from .modifiers import Modifiers
 from .records import Access
 from .table import Table
@@ -119,11 +119,11 @@ def _move(t: Translator, i: Instruction, m: Modifiers, load: bool) -> None:
     count = _F16_REGISTERS if kind == Kind.F16 and role in "ab" else used
     items = matrix.registers(t.operand(0 if load else 1), count, i, f"matrix {role}")
     where = t.operand(1 if load else 0)
-    pointer, stride = address(t, where, space), _stride(t, 2, extents, role, columns)
+    pointer, stride = t.address_number(where, space), _stride(t, 2, extents, role, columns)
     if space != "shared":
         extent = _bytes(t, extents, role, columns, stride, BITS[kind])
-        bounds.check_ends(t, where, pointer, extent, Access.READ if load else Access.WRITE)
-    place = [("i64", t.b.integer_of(pointer)), ("i32", stride)]
+        t.check_span(where, pointer, extent, Access.READ if load else Access.WRITE)
+    place = [("i64", pointer), ("i32", stride)]
     if not load:
         perform(t, code, [*place, *matrix.read_registers(t, items, llvm)], [])
         return
