@@ -42,39 +42,61 @@ static void transpose(interop_cpu_lanes *to, const interop_cpu_lanes *from)
     memcpy(to->at, out, sizeof out);
 }
 
+/* The rows that lanes name, as offsets into shared memory; NULL, or why one of them cannot be. */
+static const char *row_offsets(const interop_cpu_block *block, const interop_cpu_lanes *addresses, uint32_t count,
+                               uint32_t (*offsets)[8])
+{
+    const uint64_t base = (uint64_t)(uintptr_t)block->shared; /* aligned to 128 bytes */
+    const uint32_t low = (uint32_t)base, high = (uint32_t)(base >> 32), bytes = block->shared_bytes;
+    const uint32_t limit = bytes - 16;
+    uint32_t outside = bytes < 16, odd = 0;
+    for (uint32_t m = 0; m < count; m++)
+        for (uint32_t row = 0; row < 8; row++) {
+            const uint32_t offset = addresses[0].at[8 * m + row] - low;
+            /* The high half is the base's, or one more where the low half has passed 2^32. */
+            const uint32_t carry = offset > UINT32_MAX - low;
+            outside |= (addresses[1].at[8 * m + row] - high) ^ carry;
+            outside |= offset > limit;
+            odd |= offset;
+            offsets[m][row] = offset;
+        }
+    if (outside)
+        return "out of bounds: a row of a matrix lies outside the block's shared memory";
+    return odd % 16 != 0 ? "the address of a row is not aligned to 16 bytes" : NULL;
+}
+
 /* Lane 8m + i has the address of row i of matrix m. */
-static const char *move_rows(interop_cpu_block *block, uint32_t code, interop_cpu_lanes *words, bool load)
+static const char *load_rows(const interop_cpu_block *block, uint32_t code, interop_cpu_lanes *words)
 {
     const uint32_t count = 1u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_DEPTH, 2);
-    const bool transposed = code & INTEROP_CPU_A_COLUMNS;
-    const interop_cpu_lanes *addresses = words + (load ? count : 0);
-    for (uint32_t lane = 0; lane < 8 * count; lane++) {
-        if (!in_shared(block, interop_cpu_wide(addresses, lane), 16))
-            return "out of bounds: a row of a matrix lies outside the block's shared memory";
-        if (addresses->at[lane] % 16 != 0)
-            return "the address of a row is not aligned to 16 bytes";
-    }
+    uint32_t offsets[4][8];
+    const char *problem = row_offsets(block, words + count, count, offsets);
+    if (problem != NULL)
+        return problem;
+    for (uint32_t m = 0; m < count; m++)
+        for (uint32_t row = 0; row < 8; row++)
+            memcpy(words[m].at + 4 * row, block->shared + offsets[m][row], 16);
+    if (code & INTEROP_CPU_A_COLUMNS)
+        for (uint32_t m = 0; m < count; m++) {
+            const interop_cpu_lanes rows = words[m];
+            transpose(&words[m], &rows);
+        }
+    return NULL;
+}
+
+static const char *store_rows(const interop_cpu_block *block, uint32_t code, const interop_cpu_lanes *words)
+{
+    const uint32_t count = 1u << interop_cpu_matrix_field(code, INTEROP_CPU_AT_DEPTH, 2);
+    uint32_t offsets[4][8];
+    const char *problem = row_offsets(block, words, count, offsets);
+    if (problem != NULL)
+        return problem;
     for (uint32_t m = 0; m < count; m++) {
-        interop_cpu_lanes rows;
-        if (!load) {
-            if (transposed)
-                transpose(&rows, &words[2 + m]);
-            else
-                rows = words[2 + m];
-        }
-        for (uint32_t row = 0; row < 8; row++) {
-            void *memory = (void *)(uintptr_t)interop_cpu_wide(addresses, 8 * m + row);
-            if (load)
-                memcpy(rows.at + 4 * row, memory, 16);
-            else
-                memcpy(memory, rows.at + 4 * row, 16);
-        }
-        if (load) {
-            if (transposed)
-                transpose(&words[m], &rows);
-            else
-                words[m] = rows;
-        }
+        interop_cpu_lanes rows = words[2 + m];
+        if (code & INTEROP_CPU_A_COLUMNS)
+            transpose(&rows, &words[2 + m]);
+        for (uint32_t row = 0; row < 8; row++)
+            memcpy(block->shared + offsets[m][row], rows.at + 4 * row, 16);
     }
     return NULL;
 }
@@ -273,10 +295,10 @@ void INTEROP_SYM(cpu_matrix)(interop_cpu_block *block, uint32_t code, uint32_t l
         INTEROP_SYM(cpu_matrix_multiply)(code, words);
         break;
     case INTEROP_CPU_LDMATRIX:
-        problem = move_rows(block, code, words, true);
+        problem = load_rows(block, code, words);
         break;
     case INTEROP_CPU_STMATRIX:
-        problem = move_rows(block, code, words, false);
+        problem = store_rows(block, code, words);
         break;
     case INTEROP_CPU_MOVMATRIX:
         transpose(&words[0], &words[1]);

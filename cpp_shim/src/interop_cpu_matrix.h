@@ -77,15 +77,15 @@ static inline uint32_t interop_cpu_matrix_field(uint32_t code, uint32_t at, uint
     return code >> at & ((UINT32_C(1) << bits) - 1);
 }
 
-/* One block of an mma: 8 or 16 rows, 8 columns. `sum` has two registers for each 8 rows: accumulators of f32, which are
- * added to, or the exact sum of integer products, which is set. */
+/* One block of an mma: 8 or 16 rows, 8 columns. `from` and `sum` have two registers for each 8 rows, and may be the
+ * same: accumulators of f32 and what they become. Of integers, `sum` is the exact sum of products alone. */
 typedef struct interop_cpu_block_product {
     uint32_t kind;
     uint32_t rows;  /* blocks of 8: 1 or 2 */
     uint32_t depth; /* blocks of 16 bytes along the inner dimension: 1, 2 or 4 */
     bool a_signed, b_signed;
     bool conjunction; /* of bits: and, not exclusive or */
-    const interop_cpu_lanes *a, *b;
+    const interop_cpu_lanes *a, *b, *from;
     interop_cpu_lanes *sum;
 } interop_cpu_block_product;
 

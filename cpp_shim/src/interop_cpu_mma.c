@@ -73,11 +73,11 @@ static void float_block(const interop_cpu_block_product *p)
         }
     for (uint32_t row = 0; row < 8 * p->rows; row++)
         for (uint32_t column = 0; column < 8; column++) {
-            uint32_t *at = &p->sum[row / 8 * 2 + column % 2].at[row % 8 * 4 + column / 2];
-            float sum = float_of(*at);
+            const uint32_t r = row / 8 * 2 + column % 2, lane = row % 8 * 4 + column / 2;
+            float sum = float_of(p->from[r].at[lane]);
             for (uint32_t k = 0; k < inner; k++)
                 sum = fmaf(a[row][k], b[column][k], sum);
-            *at = bits_of(sum);
+            p->sum[r].at[lane] = bits_of(sum);
         }
 }
 
@@ -134,13 +134,9 @@ static void bit_block(const interop_cpu_block_product *p)
 
 /* ---- accumulators ---- */
 
-/* Registers of f32 from the accumulator of a block: `blocks` of 8 rows. */
-static void read_sum(interop_cpu_lanes *sum, const interop_cpu_lanes *c, uint32_t blocks, bool half)
+/* Registers of f32 from an accumulator of 16 bits: `blocks` of 8 rows. */
+static void widen_sum(interop_cpu_lanes *sum, const interop_cpu_lanes *c, uint32_t blocks)
 {
-    if (!half) {
-        memcpy(sum, c, 2 * blocks * sizeof *sum);
-        return;
-    }
     for (uint32_t block = 0; block < blocks; block++)
         for (uint32_t lane = 0; lane < WARP; lane++)
             for (uint32_t i = 0; i < 2; i++) {
@@ -149,12 +145,8 @@ static void read_sum(interop_cpu_lanes *sum, const interop_cpu_lanes *c, uint32_
             }
 }
 
-static void write_sum(interop_cpu_lanes *d, const interop_cpu_lanes *sum, uint32_t blocks, bool half)
+static void narrow_sum(interop_cpu_lanes *d, const interop_cpu_lanes *sum, uint32_t blocks)
 {
-    if (!half) {
-        memcpy(d, sum, 2 * blocks * sizeof *sum);
-        return;
-    }
     for (uint32_t block = 0; block < blocks; block++)
         for (uint32_t lane = 0; lane < WARP; lane++)
             d[block].at[lane] = float_to_half(float_of(sum[2 * block].at[lane])) |
@@ -257,9 +249,12 @@ static void quad_product(uint32_t code, uint32_t q, interop_cpu_lanes *d, const 
 
 /* ---- everything together ---- */
 
-static void multiply_block(uint32_t code, const interop_cpu_block_product *p, interop_cpu_lanes *d,
+static void multiply_block(uint32_t code, interop_cpu_block_product *p, interop_cpu_lanes *d,
                            const interop_cpu_lanes *c)
 {
+    interop_cpu_lanes sum[4];
+    p->from = c;
+    p->sum = sum;
     switch (p->kind) {
     case INTEROP_CPU_KIND_INT8:
     case INTEROP_CPU_KIND_INT4:
@@ -273,10 +268,16 @@ static void multiply_block(uint32_t code, const interop_cpu_block_product *p, in
         add_integers(d, c, p->sum, 2 * p->rows, false);
         break;
     default:
-        read_sum(p->sum, c, p->rows, code & INTEROP_CPU_C_HALF);
+        if (code & INTEROP_CPU_C_HALF) {
+            widen_sum(sum, c, p->rows);
+            p->from = sum;
+        }
+        if (!(code & INTEROP_CPU_D_HALF))
+            p->sum = d;
         if (!INTEROP_SYM(cpu_matrix_fast)(p))
             float_block(p);
-        write_sum(d, p->sum, p->rows, code & INTEROP_CPU_D_HALF);
+        if (code & INTEROP_CPU_D_HALF)
+            narrow_sum(d, sum, p->rows);
         break;
     }
 }
@@ -304,8 +305,7 @@ void INTEROP_SYM(cpu_matrix_multiply)(uint32_t code, interop_cpu_lanes *words)
                             *c = b + columns * depth;
     for (uint32_t row = 0; row < rows / each; row++)
         for (uint32_t column = 0; column < columns; column++) {
-            interop_cpu_lanes sum[4];
-            const interop_cpu_block_product product = {
+            interop_cpu_block_product product = {
                 .kind = kind,
                 .rows = each,
                 .depth = depth,
@@ -314,7 +314,6 @@ void INTEROP_SYM(cpu_matrix_multiply)(uint32_t code, interop_cpu_lanes *words)
                 .conjunction = code & INTEROP_CPU_BITS_AND,
                 .a = a + row * each * depth,
                 .b = b + column * depth,
-                .sum = sum,
             };
             const uint32_t index = row * columns + column;
             multiply_block(code, &product, words + index * d_words, c + index * c_words);

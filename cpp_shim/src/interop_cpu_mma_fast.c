@@ -14,6 +14,8 @@
 #define AVX2 __attribute__((target("avx2,fma,f16c")))
 #define AVX2_INLINE AVX2 static inline __attribute__((always_inline))
 
+#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+
 enum { STEPS = 16 }; /* most steps along one block of 16 bytes: nibbles in pairs */
 
 /* Words of A, broadcast one by one, and vectors of B, for each block along the inner dimension. */
@@ -52,13 +54,14 @@ AVX2_INLINE void widen_row(uint32_t kind, bool is_signed, const uint32_t *row, u
     }
 }
 
-AVX2_INLINE void widen_a(uint32_t kind, const interop_cpu_block_product *p, operands *o)
+AVX2_INLINE void widen_a(uint32_t kind, uint32_t rows, uint32_t depth, const interop_cpu_block_product *p, operands *o)
 {
-    for (uint32_t depth = 0; depth < p->depth; depth++)
-        for (uint32_t half = 0; half < p->rows; half++) {
-            const uint32_t *words = p->a[half + depth * p->rows].at;
-            for (uint32_t row = 0; row < 8; row++)
-                widen_row(kind, p->a_signed, words + 4 * row, o->a[depth][8 * half + row]);
+    for (uint32_t block = 0; block < depth; block++)
+        for (uint32_t half = 0; half < rows; half++) {
+            const uint32_t *words = p->a[half + block * rows].at;
+#define WIDEN(r) widen_row(kind, p->a_signed, words + 4 * r, o->a[block][8 * half + r]);
+            EACH_ROW(WIDEN)
+#undef WIDEN
         }
 }
 
@@ -98,30 +101,29 @@ AVX2_INLINE void widen_word(uint32_t kind, bool is_signed, __m256i word, uint32_
     }
 }
 
-AVX2_INLINE void widen_b(uint32_t kind, const interop_cpu_block_product *p, operands *o)
+AVX2_INLINE void widen_b(uint32_t kind, uint32_t depth, const interop_cpu_block_product *p, operands *o)
 {
-    for (uint32_t depth = 0; depth < p->depth; depth++) {
-        const __m256i *columns = (const __m256i *)(const void *)p->b[depth].at;
+    for (uint32_t block = 0; block < depth; block++) {
+        const __m256i *columns = (const __m256i *)(const void *)p->b[block].at;
         /* Two columns each; transposed within halves, these give columns 0 2 4 6 and 1 3 5 7 of one word. */
         const __m256i c01 = _mm256_loadu_si256(columns), c23 = _mm256_loadu_si256(columns + 1);
         const __m256i c45 = _mm256_loadu_si256(columns + 2), c67 = _mm256_loadu_si256(columns + 3);
         const __m256i low = _mm256_unpacklo_epi32(c01, c23), low2 = _mm256_unpacklo_epi32(c45, c67);
         const __m256i high = _mm256_unpackhi_epi32(c01, c23), high2 = _mm256_unpackhi_epi32(c45, c67);
-        widen_word(kind, p->b_signed, _mm256_unpacklo_epi64(low, low2), 0, o->b[depth]);
-        widen_word(kind, p->b_signed, _mm256_unpackhi_epi64(low, low2), 1, o->b[depth]);
-        widen_word(kind, p->b_signed, _mm256_unpacklo_epi64(high, high2), 2, o->b[depth]);
-        widen_word(kind, p->b_signed, _mm256_unpackhi_epi64(high, high2), 3, o->b[depth]);
+        widen_word(kind, p->b_signed, _mm256_unpacklo_epi64(low, low2), 0, o->b[block]);
+        widen_word(kind, p->b_signed, _mm256_unpackhi_epi64(low, low2), 1, o->b[block]);
+        widen_word(kind, p->b_signed, _mm256_unpacklo_epi64(high, high2), 2, o->b[block]);
+        widen_word(kind, p->b_signed, _mm256_unpackhi_epi64(high, high2), 3, o->b[block]);
     }
 }
 
 /* ---- eight rows at a time ---- */
 
-#define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
-
 AVX2_INLINE void multiply_floats(const operands *o, uint32_t depth, uint32_t steps, uint32_t first,
-                                 interop_cpu_lanes *sum)
+                                 const interop_cpu_lanes *from, interop_cpu_lanes *sum)
 {
-    float *c0 = (float *)(void *)sum[0].at, *c1 = (float *)(void *)sum[1].at;
+    const float *c0 = (const float *)(const void *)from[0].at, *c1 = (const float *)(const void *)from[1].at;
+    float *d0 = (float *)(void *)sum[0].at, *d1 = (float *)(void *)sum[1].at;
 #define LOAD(r) __m256 s##r = _mm256_loadu2_m128(c1 + 4 * r, c0 + 4 * r);
     EACH_ROW(LOAD)
 #undef LOAD
@@ -137,7 +139,7 @@ AVX2_INLINE void multiply_floats(const operands *o, uint32_t depth, uint32_t ste
     const __m256 quiet = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FFFFFFF));
 #define STORE(r)                                                                                                       \
     s##r = _mm256_blendv_ps(s##r, quiet, _mm256_cmp_ps(s##r, s##r, _CMP_UNORD_Q));                                     \
-    _mm256_storeu2_m128(c1 + 4 * r, c0 + 4 * r, s##r);
+    _mm256_storeu2_m128(d1 + 4 * r, d0 + 4 * r, s##r);
     EACH_ROW(STORE)
 #undef STORE
 }
@@ -163,16 +165,26 @@ AVX2_INLINE void multiply_integers(const operands *o, uint32_t depth, uint32_t s
 #undef STORE
 }
 
-AVX2_INLINE void multiply_kind(uint32_t kind, uint32_t steps, const interop_cpu_block_product *p)
+AVX2_INLINE void multiply_sized(uint32_t kind, uint32_t steps, uint32_t rows, uint32_t depth,
+                                const interop_cpu_block_product *p)
 {
     operands o;
-    widen_a(kind, p, &o);
-    widen_b(kind, p, &o);
-    for (uint32_t half = 0; half < p->rows; half++)
+    widen_a(kind, rows, depth, p, &o);
+    widen_b(kind, depth, p, &o);
+    for (uint32_t half = 0; half < rows; half++)
         if (kind == INTEROP_CPU_KIND_INT8 || kind == INTEROP_CPU_KIND_INT4)
-            multiply_integers(&o, p->depth, steps, 8 * half, p->sum + 2 * half);
+            multiply_integers(&o, depth, steps, 8 * half, p->sum + 2 * half);
         else
-            multiply_floats(&o, p->depth, steps, 8 * half, p->sum + 2 * half);
+            multiply_floats(&o, depth, steps, 8 * half, p->from + 2 * half, p->sum + 2 * half);
+}
+
+/* The usual sizes are constants to the compiler. */
+AVX2_INLINE void multiply_kind(uint32_t kind, uint32_t steps, const interop_cpu_block_product *p)
+{
+    if (p->rows == 2 && p->depth == 2)
+        multiply_sized(kind, steps, 2, 2, p);
+    else
+        multiply_sized(kind, steps, p->rows, p->depth, p);
 }
 
 AVX2 static void multiply_f16(const interop_cpu_block_product *p) { multiply_kind(INTEROP_CPU_KIND_F16, 8, p); }
