@@ -39,10 +39,11 @@ def tiles(body: str, monkeypatch: pytest.MonkeyPatch, strict: bool, threads: int
     return source, out
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("strict", "lanes"), [(False, "1"), (False, "8"), (False, "32"), (True, "32")])
 @pytest.mark.parametrize("barrier", ["", "bar.sync 0;"])
-def test_sizes_and_sources(strict: bool, barrier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_and_sources(strict: bool, lanes: str, barrier: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """4, 8 and 16 bytes; a number of bytes, or a predicate, that says how much is read: the rest is zero."""
+    monkeypatch.setenv("INTEROP_CPU_LANES", lanes)
     body = f"""{barrier} cp.async.ca.shared.global [%s], [%in], 4;
     cp.async.ca.shared::cta.global.L2::128B [%s+8], [%in+8], 8;
     cp.async.cg.shared.global [%s+16], [%in+16], 16;

@@ -19,6 +19,12 @@ SM_80 = HEADER.replace("sm_90", "sm_80")
 WARPS = 5  # of two blocks, the second one not full
 
 
+@pytest.fixture(autouse=True, params=["1", "32"])
+def lanes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One lane at a time, and whole warps as vectors."""
+    monkeypatch.setenv("INTEROP_CPU_LANES", request.param)
+
+
 def names(letter: str, count: int) -> str:
     return "{" + ", ".join(f"%{letter}{k}" for k in range(count)) + "}"
 

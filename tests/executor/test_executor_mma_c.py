@@ -102,7 +102,7 @@ int main(int count, char **arguments) {
             interop_cpu_set_wide(words + address, (uint32_t)lane, (uintptr_t)shared + (same ? 0 : 16 * (unsigned)lane));
             if (same) words[address + 2].at[lane] = 32;
         }
-        interop_cpu_matrix(block, code, 1, words);
+        interop_cpu_matrix(block, code, 1, UINT32_MAX, words);
         for (int r = 0; r < rows; r++) for (int lane = 0; lane < 32; lane++) sum = sum * 31 + words[r].at[lane];
         free(words);
     }
