@@ -505,6 +505,9 @@ static int32_t check(const interop_cpu_kernel *kernel, size_t param_bytes, const
         return refuse(error, ARGUMENT_RANGE,
                       "is translated for rows of whole warps, which a block of (%u, %u, %u) does not have", block[0],
                       block[1], block[2]);
+    if ((kernel->flags & INTEROP_CPU_WHOLE) && block[0] % kernel->lanes != 0)
+        return refuse(error, ARGUMENT_RANGE, "is translated for rows of a multiple of %u threads, not of %u",
+                      kernel->lanes, block[0]);
     if ((uint64_t)block[0] * block[1] * block[2] > INTEROP_CPU_MAX_THREADS)
         return refuse(error, ARGUMENT_RANGE, "a block of (%u, %u, %u) has more than %d threads", block[0], block[1],
                       block[2], INTEROP_CPU_MAX_THREADS);

@@ -45,7 +45,7 @@ typedef struct interop_cpu_error {
 } interop_cpu_error;
 
 /* The kernel's lanes work together: a row of the block must be a whole number of warps, or the only one. */
-enum { INTEROP_CPU_WARPS = 1 };
+enum { INTEROP_CPU_WARPS = 1, INTEROP_CPU_WHOLE = 2 };
 
 /* Opaque to callers: filled in by emitted code. The fields a launcher may read come first and keep their order. */
 typedef struct interop_cpu_kernel {
@@ -55,7 +55,7 @@ typedef struct interop_cpu_kernel {
     uint32_t param_bytes;         /* size of the parameter buffer */
     uint32_t static_shared_bytes; /* .shared variables of fixed size */
     uint32_t block[3];            /* .reqntid, or zeros */
-    uint32_t flags;               /* INTEROP_CPU_WARPS */
+    uint32_t flags;               /* INTEROP_CPU_WARPS, INTEROP_CPU_WHOLE */
     const void *entry;            /* emitted code; the executor's own business from here on */
     const void *extra;
 } interop_cpu_kernel;

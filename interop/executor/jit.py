@@ -131,7 +131,7 @@ class _Variants:
         self._symbol = symbol
         self._options = options
         self._wish = wish
-        self._loaded: dict[int, _Variant] = {}
+        self._loaded: dict[tuple[int, bool], _Variant] = {}
 
     def fixed(self, lanes: int) -> HostKernel:
         """The kernel with that many lanes, whatever the block."""
@@ -145,13 +145,18 @@ class _Variants:
                     f"{self._symbol}: {lanes} lanes do not suit a block of {tuple(block)}: the kernel's lanes work "
                     "together, and its rows are not whole warps"
                 )
-            return variant.record
+            return self._fitting(lanes, block)
 
-        return HostKernel(variant.record, variant.engine, variant.addresses, check)
+        return HostKernel(variant.record, self, variant.addresses, check)
+
+    def _fitting(self, lanes: int, block: Sequence[int]) -> Any:
+        """The record of that many lanes for a block: rows of whole strands have code of their own."""
+        with _lock:
+            return self._get(lanes, lanes > 1 and block[0] % lanes == 0).record
 
     def automatic(self) -> HostKernel:
         """The kernel with the lanes that suit each launch. The likeliest translation is made at once."""
-        first = self._get(self._wish or 32)
+        first = self._get(self._wish or 32, self._wish != 1)
         if first.record is None:
             first = self._get(1)
         return HostKernel(first.record, self, first.addresses, self.choose)
@@ -159,26 +164,26 @@ class _Variants:
     def choose(self, block: Sequence[int]) -> Any:
         """The record for launches with that block."""
         for lanes in (self._wish,) if self._wish else preferred_lanes(block):
-            with _lock:
-                variant = self._get(lanes)
-            if variant.record is not None and (not variant.record.flags & WARPS or are_warps(block)):
-                return variant.record
+            record = self._fitting(lanes, block)
+            if record is not None and (not record.flags & WARPS or are_warps(block)):
+                return record
         return self._get(1).record
 
-    def _get(self, lanes: int) -> _Variant:
-        found = self._loaded.get(lanes)
+    def _get(self, lanes: int, whole: bool = False) -> _Variant:
+        found = self._loaded.get((lanes, whole))
         if found is None:
-            found = self._loaded[lanes] = self._load(lanes)
+            found = self._loaded[lanes, whole] = self._load(lanes, whole)
         return found
 
-    def _load(self, lanes: int) -> _Variant:
+    def _load(self, lanes: int, whole: bool) -> _Variant:
         target = codegen.host()
-        name = cache.key(self._digest, self._symbol, str(lanes), repr(self._options), target.cpu, target.features)
+        parts = (f"{lanes}{'w' * whole}", repr(self._options), target.cpu, target.features)
+        name = cache.key(self._digest, self._symbol, *parts)
         entry = cache.load(name)
         dump = "llvm" in os.environ.get("INTEROP_DUMP", "").split(",")
         if entry is None or dump:
             try:
-                entry = _translate(self._ptx_text, self._digest, self._symbol, lanes, self._options, dump)
+                entry = _translate(self._ptx_text, self._digest, self._symbol, lanes, whole, self._options, dump)
             except (Unsuitable, UnsupportedError) as problem:
                 if lanes == 1:
                     raise
@@ -197,7 +202,9 @@ def _record(symbol: str) -> str:
     return f"{_PREFIX}cpu_{symbol}_jit"
 
 
-def _translate(ptx_text: str, digest: str, symbol: str, lanes: int, options: _Options, dump: bool) -> cache.Entry:
+def _translate(
+    ptx_text: str, digest: str, symbol: str, lanes: int, whole: bool, options: _Options, dump: bool
+) -> cache.Entry:
     plan = plan_kernel(ptx.parse(ptx_text), symbol, instruction_table(), options.checks)
     plan.strict_copies = options.strict
     text = ModuleText(_PREFIX)
@@ -205,7 +212,7 @@ def _translate(ptx_text: str, digest: str, symbol: str, lanes: int, options: _Op
     if lanes == 1:
         emit_kernel(plan, text, storage, _record(symbol))
     else:
-        plan = emit_vector_kernel(plan.module, plan, lanes, text, storage, _record(symbol))
+        plan = emit_vector_kernel(plan.module, plan, lanes, whole, text, storage, _record(symbol))
     if dump:
         sys.stderr.write(f"; LLVM IR of {symbol} for the CPU device\n{text.text()}")
     data = codegen.compile_ir(text.text(), codegen.host(), plan.coroutine)

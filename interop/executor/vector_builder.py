@@ -14,7 +14,20 @@ from dataclasses import dataclass
 
 from .builder import Builder, ModuleText
 from .types import BITS
-from .vector_kinds import UNIFORM, VARYING, Affine, Kind, Widened, add, extended, scaled, truncated
+from .vector_kinds import (
+    UNIFORM,
+    VARYING,
+    Affine,
+    Kind,
+    Widened,
+    add,
+    bitwise,
+    extended,
+    scaled,
+    shifted_right,
+    truncated,
+    zeros_of,
+)
 from .vector_prelude import vector_name
 
 _LITERAL = re.compile(r"-?\d+")
@@ -47,7 +60,10 @@ class VectorBuilder(Builder):
 
     def kind(self, value: str) -> Kind:
         """What `value` is across the lanes."""
-        return self._kinds.get(value, UNIFORM)
+        found = self._kinds.get(value)
+        if found is None:
+            return Affine(0, zeros_of(int(value))) if _LITERAL.fullmatch(value) else UNIFORM
+        return found
 
     def is_uniform(self, *values: str) -> bool:
         return all(self._kinds.get(v, UNIFORM) == UNIFORM for v in values)
@@ -65,9 +81,9 @@ class VectorBuilder(Builder):
         self._kinds[value] = VARYING
         return value
 
-    def affine(self, value: str, stride: int) -> str:
-        """Notes that the scalar `value` is the base of an affine one."""
-        self._kinds[value] = Affine(stride)
+    def affine(self, value: str, stride: int, zeros: int = 0) -> str:
+        """Notes that the scalar `value` is the base of an affine one, with so many low bits zero."""
+        self._kinds[value] = Affine(stride, zeros)
         return value
 
     def widened(self, parts: Parts, kind: Widened) -> str:
@@ -108,9 +124,9 @@ class VectorBuilder(Builder):
                 wide = self.value(f"mul {self.wide('i64')} {wide}, splat (i64 {kind.scale})")
             if parts.offset != "0":
                 wide = self.value(f"add {self.wide('i64')} {wide}, {self.splat('i64', parts.offset)}")
-            return wide
+            return self.varying(wide)
         assert isinstance(kind, Affine)
-        return self._along(type_, value, kind.stride)
+        return self.varying(self._along(type_, value, kind.stride))
 
     def _along(self, type_: str, base: str, stride: int) -> str:
         if stride == 0:
@@ -124,12 +140,30 @@ class VectorBuilder(Builder):
 
     def binary(self, operation: str, type_: str, a: str, b: str) -> str:
         if self.is_uniform(a, b):
-            return super().binary(operation, type_, a, b)
+            return self._uniform(operation, type_, a, b)
         kept = self._kept(operation, type_, a, b)
         if kept is not None:
             return kept
         a, b = self.widen(type_, a), self.widen(type_, b)
         return self.varying(self.value(f"{operation} {self.wide(type_)} {a}, {b}"))
+
+    def _uniform(self, operation: str, type_: str, a: str, b: str) -> str:
+        """A scalar, of whose low bits is noted what is known."""
+        result = super().binary(operation, type_, a, b)
+        first, second = self.kind(a), self.kind(b)
+        assert isinstance(first, Affine) and isinstance(second, Affine)
+        zeros = 0
+        if operation in ("add", "sub", "or", "xor"):
+            zeros = min(first.zeros, second.zeros)
+        elif operation == "and":
+            zeros = max(first.zeros, second.zeros)
+        elif operation == "mul":
+            zeros = min(first.zeros + second.zeros, 64)
+        elif operation == "shl" and _LITERAL.fullmatch(b):
+            zeros = min(first.zeros + int(b), 64)
+        elif operation in ("lshr", "ashr") and _LITERAL.fullmatch(b):
+            zeros = max(first.zeros - int(b), 0)
+        return self.affine(result, 0, zeros) if zeros and result[0] == "%" else result
 
     def _kept(self, operation: str, type_: str, a: str, b: str) -> str | None:
         """The result as an affine value, where it is one."""
@@ -146,12 +180,30 @@ class VectorBuilder(Builder):
         elif operation == "shl" and _LITERAL.fullmatch(b) and 0 <= int(b) < BITS[type_]:
             return self._kept("mul", type_, a, str(1 << int(b)))
         else:
-            return None
+            return self._cut(operation, type_, a, b)
         if isinstance(kind, Affine):
             if isinstance(self.kind(a), Widened) or isinstance(self.kind(b), Widened):
                 return None
-            return self.affine(super().binary(operation, type_, a, b), kind.stride)
+            return self.affine(super().binary(operation, type_, a, b), kind.stride, kind.zeros)
         return self._widened(operation, a, b, kind) if isinstance(kind, Widened) else None
+
+    def _cut(self, operation: str, type_: str, a: str, b: str) -> str | None:
+        """and, or, xor and shifts to the right, by constants."""
+        if type_ == "i16":
+            return None
+        if operation in ("and", "or", "xor"):
+            if _LITERAL.fullmatch(a):
+                a, b = b, a
+            if not _LITERAL.fullmatch(b):
+                return None
+            kind = bitwise(operation, self.kind(a), int(b) & ((1 << BITS[type_]) - 1), self.lanes)
+        elif operation in ("lshr", "ashr") and _LITERAL.fullmatch(b) and 0 <= int(b) < BITS[type_]:
+            kind = shifted_right(self.kind(a), int(b), self.lanes)
+        else:
+            return None
+        if not isinstance(kind, Affine):
+            return None
+        return self.affine(super().binary(operation, type_, a, b), kind.stride, kind.zeros)
 
     def _widened(self, operation: str, a: str, b: str, kind: Widened) -> str:
         base = super().binary
@@ -215,10 +267,14 @@ class VectorBuilder(Builder):
         if _LITERAL.fullmatch(value) and operation in ("sext", "zext", "trunc"):
             return _fold(operation, int(value), BITS[from_], BITS[to])
         kind = self.kind(value)
-        if kind == UNIFORM:
-            return super().cast(operation, value, from_, to)
+        if isinstance(kind, Affine) and kind == UNIFORM:
+            result = super().cast(operation, value, from_, to)
+            kept = kind.zeros and operation in ("sext", "zext", "trunc", "bitcast")
+            return self.affine(result, 0, min(kind.zeros, BITS[from_])) if kept else result
         if (from_, to) == ("i32", "i64") and operation in ("sext", "zext") and isinstance(kind, Affine):
-            wide = extended(kind, operation == "sext")
+            wide = extended(kind, operation == "sext", self.lanes)
+            if isinstance(wide, Affine):
+                return self.affine(super().cast(operation, value, from_, to), wide.stride, wide.zeros)
             assert isinstance(wide, Widened)
             return self.widened(Parts("0", value), wide)
         if (from_, to, operation) == ("i64", "i32", "trunc") and kind != VARYING:
@@ -230,7 +286,7 @@ class VectorBuilder(Builder):
         result = truncated(kind)
         assert isinstance(result, Affine)
         if not isinstance(kind, Widened):
-            return self.affine(super().cast("trunc", value, "i64", "i32"), result.stride)
+            return self.affine(super().cast("trunc", value, "i64", "i32"), result.stride, result.zeros)
         parts = self._parts[value]
         base = parts.base if kind.scale == 1 else super().binary("mul", "i32", parts.base, str(_signed(kind.scale, 32)))
         if parts.offset != "0":

@@ -17,7 +17,7 @@ from .storage import Storage
 from .vector_builder import VectorBuilder
 from .vector_flatten import Unsuitable
 from .vector_kinds import analyse
-from .vector_plan import WARPS, plan_vector, refuse_parted_barriers
+from .vector_plan import WARPS, WHOLE, plan_vector, refuse_parted_barriers
 from .vector_translator import Mismatch, VectorPlan, VectorTranslator
 
 _STRAND = "i32 %tid.x, i32 %tid.y, i32 %tid.z, i32 %live.lanes"
@@ -25,10 +25,13 @@ _ATTEMPTS = 200
 
 
 def emit_vector_kernel(
-    module: Module, base: Plan, lanes: int, text: ModuleText, storage: Storage, record: str
+    module: Module, base: Plan, lanes: int, whole: bool, text: ModuleText, storage: Storage, record: str
 ) -> VectorPlan:
-    """Adds the kernel for `lanes` lanes; :class:`Unsuitable` when it is one for the one-lane path."""
-    plan = plan_vector(module, base, lanes)
+    """Adds the kernel for `lanes` lanes; :class:`Unsuitable` when it is one for the one-lane path.
+
+    :param whole: for launches whose rows are whole strands alone.
+    """
+    plan = plan_vector(module, base, lanes, whole)
     forced: set[int] = set()
     for _ in range(_ATTEMPTS):
         plan.checks.sites = 0
@@ -37,11 +40,12 @@ def emit_vector_kernel(
         except Mismatch as found:
             # The analysis was more hopeful than the handlers: what this register holds is taken as any value.
             forced.add(found.number)
-            plan = replace(plan, kinds=analyse(plan.flow, forced))
+            plan = replace(plan, kinds=analyse(plan.flow, forced, lanes, whole))
             refuse_parted_barriers(plan.flow, plan.kinds)
             continue
         text.functions += functions
-        text.functions.append(record_text(plan, storage, record, f".v{lanes}", WARPS if plan.warps else 0))
+        flags = (WARPS if plan.warps else 0) | (WHOLE if whole else 0)
+        text.functions.append(record_text(plan, storage, record, f".v{lanes}", flags))
         return plan
     raise Unsuitable("its registers do not settle")
 
@@ -49,6 +53,8 @@ def emit_vector_kernel(
 def _translate(plan: VectorPlan, text: ModuleText, storage: Storage) -> VectorBuilder:
     builder = VectorBuilder(text, plan.lanes)
     narrow = "" if plan.lanes == 32 else f"trunc i32 %live.lanes to i{plan.lanes}"
+    if plan.whole:
+        narrow = f"add i{plan.lanes} 0, -1"
     builder.entry += [
         "  %tid.x.first = add i32 %tid.x, 0",
         f"  %live = {narrow or 'add i32 %live.lanes, 0'}",

@@ -22,9 +22,19 @@ from .vector_flow import Flow, destinations, registers_in
 
 @dataclass(frozen=True)
 class Affine:
-    """base + stride * lane, modulo two to the width of the register. A stride of 0 is a uniform value."""
+    """base + stride * lane, modulo two to the width of the register. A stride of 0 is a uniform value.
+
+    ``zeros`` of the base's low bits are known to be zero; it does not count when kinds are compared.
+    """
 
     stride: int
+    zeros: int = field(default=0, compare=False)
+
+    def contained(self, lanes: int) -> int:
+        """How many low bits the lanes' parts take, if adding them to the base carries nowhere; 0 where that is not
+        known, and of a uniform value."""
+        bits = (self.stride * (lanes - 1)).bit_length() if self.stride > 0 else 0
+        return bits if bits <= min(self.zeros, 31) else 0  # the sign stays out of it
 
 
 @dataclass(frozen=True)
@@ -48,13 +58,20 @@ VARYING = Varying()
 
 def join(a: Kind | None, b: Kind) -> Kind:
     """What holds both."""
+    if isinstance(a, Affine) and isinstance(b, Affine) and a == b:
+        return a if a.zeros <= b.zeros else b
     return b if a is None or a == b else VARYING
+
+
+def zeros_of(value: int) -> int:
+    """How many low bits of a constant are zero."""
+    return (value & -value).bit_length() - 1 if value else _ALL
 
 
 def add(a: Kind, b: Kind, sign: int = 1) -> Kind:
     """The kind of a sum, or with `sign` -1 of a difference, of integers."""
     if isinstance(a, Affine) and isinstance(b, Affine):
-        return Affine(a.stride + sign * b.stride)
+        return Affine(a.stride + sign * b.stride, min(a.zeros, b.zeros))
     if isinstance(a, Widened) and b == UNIFORM:
         return a
     if a == UNIFORM and isinstance(b, Widened):
@@ -65,16 +82,16 @@ def add(a: Kind, b: Kind, sign: int = 1) -> Kind:
 def scaled(a: Kind, factor: int) -> Kind:
     """The kind of a product with a constant."""
     if factor == 0:
-        return UNIFORM
+        return Affine(0, _ALL)
     if isinstance(a, Affine):
-        return Affine(a.stride * factor)
+        return Affine(a.stride * factor, min(a.zeros + zeros_of(factor), _ALL))
     return Widened(a.scale * factor, a.stride, a.signed) if isinstance(a, Widened) else VARYING
 
 
-def extended(a: Kind, signed: bool) -> Kind:
+def extended(a: Kind, signed: bool, lanes: int) -> Kind:
     """The kind of a 32-bit value as 64 bits."""
-    if a == UNIFORM:
-        return UNIFORM
+    if isinstance(a, Affine) and (a == UNIFORM or a.contained(lanes)):
+        return Affine(a.stride, min(a.zeros, 32))
     return Widened(1, a.stride, signed) if isinstance(a, Affine) else VARYING
 
 
@@ -83,6 +100,37 @@ def truncated(a: Kind) -> Kind:
     return Affine(a.scale * a.stride) if isinstance(a, Widened) else a
 
 
+def bitwise(operation: str, a: Kind, constant: int, lanes: int) -> Kind | None:
+    """The kind of and, or, xor with a constant: where the lanes' parts lie in bits of their own, the base alone may be
+    changed, or the lanes' parts go."""
+    if not isinstance(a, Affine):
+        return None
+    taken = (1 << a.contained(lanes)) - 1
+    if a.stride and not taken:
+        return None
+    if operation == "and":
+        if constant & taken == 0:
+            return Affine(0, max(a.zeros, zeros_of(constant)))
+        return a if constant & taken == taken else None
+    return Affine(a.stride, min(a.zeros, zeros_of(constant))) if constant & taken == 0 else None
+
+
+def shifted_right(a: Kind, count: int, lanes: int) -> Kind | None:
+    """The kind of a value shifted right by a constant."""
+    if not isinstance(a, Affine):
+        return None
+    left = max(a.zeros - count, 0) if a.zeros < _ALL else _ALL
+    if a == UNIFORM:
+        return Affine(0, left)
+    taken = a.contained(lanes)
+    if not taken:
+        return None
+    if taken <= count:
+        return Affine(0, left)
+    return Affine(a.stride >> count, left) if zeros_of(a.stride) >= count else None
+
+
+_ALL = 64  # low bits that are zero in a value that is zero
 _INTEGER = re.compile(r"[bus](16|32|64)")
 _UNIFORM_RESULTS = {"vote", "redux", "activemask"}
 _STRONG = {"volatile", "relaxed", "acquire", "mmio"}
@@ -93,12 +141,15 @@ _BY_LANE = {"%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%la
 class Kinds:
     """The result of the analysis.
 
+    :ivar whole: rows of the block are whole strands.
     :ivar registers: by number. What was never written is uniform.
     :ivar parting: blocks at whose end lanes part.
     """
 
     flow: Flow
     forced: set[int]
+    lanes: int
+    whole: bool
     registers: dict[int, Kind] = field(default_factory=dict)
     parting: set[int] = field(default_factory=set)
     regions: list[set[int]] = field(default_factory=list)
@@ -114,15 +165,19 @@ class Kinds:
                     return UNIFORM
                 return self.registers.get(number)
             return self._named(operand.text)
-        if isinstance(operand, (ast.Integer, ast.Float)):
+        if isinstance(operand, ast.Integer):
+            return Affine(0, zeros_of(operand.value))
+        if isinstance(operand, ast.Float):
             return UNIFORM
         if isinstance(operand, ast.Offset):
             return self.of(operand.base)
         return self._together([self.of(ast.Name(name)) for name in registers_in(operand)])
 
     def _named(self, name: str) -> Kind:
-        if name in ("%tid.x", "%laneid"):
-            return Affine(1)
+        if name in ("%tid.x", "%laneid"):  # a strand begins where its first lane's number is a multiple of its lanes
+            return Affine(1, zeros_of(self.lanes))
+        if name == "%ntid.x" and self.whole:
+            return Affine(0, zeros_of(self.lanes))
         if name in _BY_LANE:
             return VARYING
         variable = self.flow.flat.variables.get(name)
@@ -155,9 +210,9 @@ def local_stride(size: int) -> int:
     return -(-max(size, 1) // 16) * 16
 
 
-def analyse(flow: Flow, forced: set[int]) -> Kinds:
+def analyse(flow: Flow, forced: set[int], lanes: int, whole: bool) -> Kinds:
     """The kinds of all registers. `forced` are taken as varying."""
-    kinds = Kinds(flow, set(forced))
+    kinds = Kinds(flow, set(forced), lanes, whole)
     while True:
         kinds.registers = {}
         _fixed_point(kinds)
@@ -258,12 +313,16 @@ def _fixed_point(kinds: Kinds) -> None:
                 continue
             old = kinds.registers.get(number)
             new = join(old, kind)
-            if new != old:
+            if new != old or _zeros(new) != _zeros(old):
                 kinds.registers[number] = new
                 for user in users.get(number, ()):
                     if user not in waiting:
                         waiting.add(user)
                         pending.append(user)
+
+
+def _zeros(kind: Kind | None) -> int:
+    return kind.zeros if isinstance(kind, Affine) else 0
 
 
 def _result(kinds: Kinds, i: Instruction) -> Kind | None:
@@ -320,8 +379,22 @@ def _integer(kinds: Kinds, i: Instruction, sources: list[Kind]) -> Kind | None:
         return scaled(sources[0], 1 << constant) if constant is not None and 0 <= constant < bits else None
     if i.opcode in ("mul", "mad"):
         return _product(kinds, i, sources, types[-1])
+    if i.opcode in ("and", "or", "xor") and bits > 16:
+        return _combined(kinds, i, sources, bits)
+    if i.opcode == "shr" and bits > 16:
+        constant = kinds.constant(i.operands[2])
+        known = constant is not None and 0 <= constant < bits
+        return shifted_right(sources[0], constant, kinds.lanes) if known else None  # type: ignore[arg-type]
     if i.opcode == "cvt" and len(types) == 2:
-        return _converted(types[1], types[0], sources[0])
+        return _converted(types[1], types[0], sources[0], kinds.lanes)
+    return None
+
+
+def _combined(kinds: Kinds, i: Instruction, sources: list[Kind], bits: int) -> Kind | None:
+    for k in (0, 1):
+        constant = kinds.constant(i.operands[k + 1])
+        if constant is not None:
+            return bitwise(i.opcode, sources[1 - k], constant & ((1 << bits) - 1), kinds.lanes)
     return None
 
 
@@ -330,12 +403,12 @@ def _product(kinds: Kinds, i: Instruction, sources: list[Kind], type_: str) -> K
     if i.has("wide"):
         if type_[1:] != "32":
             return None
-        a, b = (extended(k, type_[0] == "s") for k in (a, b))
+        a, b = (extended(k, type_[0] == "s", kinds.lanes) for k in (a, b))
     else:
         type_ = f"s{type_[1:]}"  # modulo two to the width the sign does not matter: small strides are best
     first, second = kinds.constant(i.operands[1]), kinds.constant(i.operands[2])
     if a == b == UNIFORM:
-        product: Kind = UNIFORM
+        product: Kind = Affine(0, min(_zeros(a) + _zeros(b), _ALL))
     elif second is not None:
         product = scaled(a, literal(second, type_))
     elif first is not None:
@@ -352,11 +425,11 @@ def literal(value: int, type_: str) -> int:
     return value - (1 << bits) if type_[0] != "u" and value >> (bits - 1) else value
 
 
-def _converted(source: str, target: str, kind: Kind) -> Kind | None:
+def _converted(source: str, target: str, kind: Kind, lanes: int) -> Kind | None:
     """cvt between integers. Narrow ones wrap and are left to the general rule."""
     have, want = int(source[1:]), int(target[1:])
     if have == want and have >= 32:
         return kind
     if (have, want) == (32, 64):
-        return extended(kind, source[0] == "s")
+        return extended(kind, source[0] == "s", lanes)
     return truncated(kind) if (have, want) == (64, 32) else None

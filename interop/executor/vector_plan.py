@@ -50,8 +50,11 @@ def vector_table() -> Table:
     return table
 
 
-def plan_vector(module: Module, base: Plan, lanes: int) -> VectorPlan:
-    """The plan for `lanes` lanes; :class:`Unsuitable` with the reason when the kernel is one for the one-lane path."""
+def plan_vector(module: Module, base: Plan, lanes: int, whole: bool) -> VectorPlan:
+    """The plan for `lanes` lanes; :class:`Unsuitable` with the reason when the kernel is one for the one-lane path.
+
+    :param whole: the launches' rows are whole strands.
+    """
     if base.spins:
         raise Unsuitable("its threads wait for each other through memory")
     if needs_window(base):
@@ -62,11 +65,11 @@ def plan_vector(module: Module, base: Plan, lanes: int) -> VectorPlan:
     if warps and lanes != 32:
         raise Unsuitable("its lanes work together, which takes strands of 32 lanes")
     coroutine = any(map(_is_block_barrier, _instructions(flat)))
-    kinds = analyse(flow, set())
+    kinds = analyse(flow, set(), lanes, whole)
     refuse_parted_barriers(flow, kinds)
     plan = replace(base, table=vector_table(), lanes=lanes, coroutine=coroutine, independent=False)
     given = {f.name: getattr(plan, f.name) for f in fields(Plan)}
-    return VectorPlan(**given, flow=flow, kinds=kinds, warps=warps)
+    return VectorPlan(**given, flow=flow, kinds=kinds, warps=warps, whole=whole)
 
 
 def _instructions(flat: Flat) -> list[Instruction]:
@@ -97,8 +100,9 @@ def _needs_warps(flat: Flat) -> bool:
     return False
 
 
-WARPS = 1
-"""``INTEROP_CPU_WARPS``, of a kernel's flags: strands must be the hardware's warps."""
+WARPS, WHOLE = 1, 2
+"""``INTEROP_CPU_WARPS`` and ``INTEROP_CPU_WHOLE``, of a kernel's flags: strands are the hardware's warps; rows are
+whole strands."""
 
 
 def are_warps(block: Sequence[int]) -> bool:

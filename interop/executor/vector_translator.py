@@ -27,7 +27,7 @@ from .types import BITS, vector
 from .vector_builder import Parts, VectorBuilder
 from .vector_flatten import Unsuitable
 from .vector_flow import SYNCHRONIZING, Block, Flow
-from .vector_kinds import UNIFORM, VARYING, Affine, Kind, Kinds, Widened, local_stride
+from .vector_kinds import UNIFORM, VARYING, Affine, Kind, Kinds, Widened, local_stride, zeros_of
 
 
 class Mismatch(Exception):
@@ -43,11 +43,13 @@ class VectorPlan(Plan):
     """How one kernel is translated for several lanes.
 
     :ivar warps: lanes work together, so that strands must be warps.
+    :ivar whole: rows of the block are whole strands, so that all lanes are there.
     """
 
     flow: Flow = field(kw_only=True, repr=False)
     kinds: Kinds = field(kw_only=True, repr=False)
     warps: bool = False
+    whole: bool = False
 
 
 _WAITS = {"bar": Wait.WARP_SYNC, "barrier": Wait.WARP_SYNC, "shfl": Wait.SHFL, "vote": Wait.VOTE, "match": Wait.MATCH,
@@ -89,7 +91,7 @@ class VectorTranslator(Translator):
         self._vectors = builder
         self.lanes = plan.lanes
         self.bits = f"i{plan.lanes}"
-        self.b.affine("%tid.x", 1)
+        self.b.affine("%tid.x", 1, zeros_of(plan.lanes))
         self._slots: dict[str, _Slot] = {}
         self._variables: dict[str, Memory] = {}
         self._bound: dict[str, Memory] = {}
@@ -238,10 +240,13 @@ class VectorTranslator(Translator):
         b = self.b
         if name == "%laneid":
             # Strands are whole warps where a kernel asks for its lane.
-            return b.affine(b.binary("and", "i32", self._linear(), "31"), 1), "i32"
+            return b.affine(b.binary("and", "i32", self._linear(), "31"), 1, 5), "i32"
         if name == "%warpid":
             return b.binary("lshr", "i32", self._linear(), "5"), "i32"
-        return special.read(self, name)
+        value, type_ = special.read(self, name)
+        if name == "%ntid.x" and self.plan.whole and value[0] == "%":
+            b.affine(value, 0, zeros_of(self.lanes))
+        return value, type_
 
     def _linear(self) -> str:
         """The number in the block of the strand's first thread."""
@@ -258,7 +263,7 @@ class VectorTranslator(Translator):
         if isinstance(slot.kind, Widened):
             return b.widened(Parts(value, b.value(f"load i32, ptr {slot.base}")), slot.kind)
         assert isinstance(slot.kind, Affine)
-        return b.affine(value, slot.kind.stride) if slot.kind.stride else value
+        return b.affine(value, slot.kind.stride, slot.kind.zeros)
 
     def write(self, operand: ast.Operand, type_: str, value: str, loose: bool = False) -> None:
         if isinstance(operand, ast.Name) and operand.text != "_":
