@@ -205,7 +205,7 @@ def barriers(c: Context) -> Row:
     blocks, iterations = 16, 100
     start = c.rng.standard_normal(blocks * 256, dtype=np.float32)
     x = filled(start)
-    wanted = np.roll(start.reshape(blocks, 256).astype(np.float64), -iterations, axis=1).ravel() + iterations
+    wanted = np.roll(start.reshape(blocks, 256).astype(np.float64), -32 * iterations, axis=1).ravel() + iterations
 
     def restore() -> None:
         x[:] = start

@@ -84,7 +84,7 @@ extern "C" __global__ void barriers(float *x, int iterations)
     s[t] = x[blockIdx.x * 256 + t];
     __syncthreads();
     for (int k = 0; k < iterations; k++) {
-        float neighbour = s[(t + 1) & 255];
+        float neighbour = s[(t + 32) & 255]; // of the next warp
         __syncthreads();
         s[t] = neighbour + 1.0f;
         __syncthreads();

@@ -66,7 +66,7 @@ void barriers(float *x, int blocks, int iterations)
         memcpy(s, x, sizeof s);
         for (int k = 0; k < iterations; k++) {
             for (int t = 0; t < 256; t++)
-                neighbour[t] = s[(t + 1) & 255];
+                neighbour[t] = s[(t + 32) & 255];
             for (int t = 0; t < 256; t++)
                 s[t] = neighbour[t] + 1.0f;
         }
