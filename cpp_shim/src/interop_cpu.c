@@ -617,6 +617,7 @@ int32_t INTEROP_SYM(cpu_launch_with)(const interop_cpu_kernel *kernel, const voi
     int32_t status = check(kernel, param_bytes, grid, block, dynamic_shared_bytes, error);
     if (status != 0)
         return status;
+    kernel = INTEROP_SYM(cpu_version_for)(kernel, block);
     interop_cpu_job job = {.kernel = kernel, .params = params, .dynamic_bytes = dynamic_shared_bytes};
     status = apply_options(&job, options, error);
     if (status != 0)

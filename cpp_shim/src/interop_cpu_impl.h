@@ -139,10 +139,11 @@ typedef struct interop_cpu_program {
     uint32_t coroutine; /* entry is a ramp, not a loop over the block */
     uint32_t spins;     /* threads may wait for other threads through memory */
     uint32_t sites;     /* memory accesses that are checked */
-    uint32_t line_count, file_count, variable_count;
+    uint32_t line_count, file_count, variable_count, version_count, reserved;
     const interop_cpu_line *lines; /* by ascending `ptx` */
     const char *const *files;
     const interop_cpu_variable *variables;
+    const interop_cpu_kernel *const *versions; /* of the same kernel, for several lanes */
 } interop_cpu_program;
 
 typedef void (*interop_cpu_loop)(interop_cpu_block *block, const void *params);
@@ -195,6 +196,8 @@ enum { INTEROP_CPU_SHARED = 16, INTEROP_CPU_LOCAL = 32 };
 INTEROP_CPU_NORETURN void INTEROP_SYM(cpu_fail)(interop_cpu_block *block, int32_t status, const uint32_t *tid,
                                                 const char *format, ...);
 void INTEROP_SYM(cpu_run_coroutines)(interop_cpu_block *block);
+/* The kernel itself, or its version for several lanes that suits the block. */
+const interop_cpu_kernel *INTEROP_SYM(cpu_version_for)(const interop_cpu_kernel *kernel, const uint32_t block[3]);
 void INTEROP_SYM(cpu_run_strands)(interop_cpu_block *block);
 /* Ends the launch with `what` and where the threads of the block wait. */
 INTEROP_CPU_NORETURN void INTEROP_SYM(cpu_report)(interop_cpu_block *block, const char *what);

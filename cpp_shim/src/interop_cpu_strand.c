@@ -143,3 +143,43 @@ void INTEROP_SYM(cpu_run_strands)(interop_cpu_block *block)
         }
     }
 }
+
+/* ---- versions of a kernel ---- */
+
+/* How many lanes suit rows of `extent` threads, best first; the same as preferred_lanes() of the translator. */
+static void prefer(uint32_t extent, uint32_t lanes[2])
+{
+    lanes[0] = lanes[1] = 0;
+    if (extent % 32 == 0 || extent > 64)
+        lanes[0] = 32;
+    else if (extent % 16 == 0)
+        lanes[0] = 16, lanes[1] = 32;
+    else if (extent % 8 == 0)
+        lanes[0] = 8, lanes[1] = 32;
+    else if (extent > 16)
+        lanes[0] = 32;
+    else if (extent > 2)
+        lanes[0] = extent > 8 ? 16 : 8, lanes[1] = 32;
+}
+
+static bool suits(const interop_cpu_kernel *version, uint32_t lanes, bool whole, const uint32_t block[3])
+{
+    if (version->lanes != lanes || whole != ((version->flags & INTEROP_CPU_WHOLE) != 0))
+        return false;
+    return !(version->flags & INTEROP_CPU_WARPS) || block[0] % INTEROP_CPU_WARP == 0 || block[1] * block[2] == 1;
+}
+
+const interop_cpu_kernel *INTEROP_SYM(cpu_version_for)(const interop_cpu_kernel *kernel, const uint32_t block[3])
+{
+    const interop_cpu_program *program = kernel->extra;
+    uint32_t lanes[2];
+    if (program->version_count == 0)
+        return kernel;
+    prefer(block[0], lanes);
+    for (uint32_t choice = 0; choice < 2 && lanes[choice] != 0; choice++)
+        for (int whole = block[0] % lanes[choice] == 0; whole >= 0; whole--)
+            for (uint32_t i = 0; i < program->version_count; i++)
+                if (suits(program->versions[i], lanes[choice], whole, block))
+                    return program->versions[i];
+    return kernel;
+}

@@ -32,6 +32,11 @@ class Target:
         """Bits of the vectors to prefer. Wide ones pay off here: kernels are all loops."""
         return 512 if self.cpu == "x86-64-v4" or "+avx512f" in self.features else 256
 
+    @property
+    def vector_lanes(self) -> bool:
+        """Whether code for several lanes pays off: masks and gathers without AVX2 are one lane after the other."""
+        return self.cpu not in ("x86-64", "x86-64-v2")
+
 
 @lru_cache(maxsize=1)
 def _initialize() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from interop.ptx import Function, Module
 
 from .analysis import Plan
@@ -18,15 +20,20 @@ BLOCK = f"ptr align 8 dereferenceable({BLOCK_BYTES}) %blk"
 """The block as a parameter, known to be readable, so that loads from it move out of conditions and loops."""
 
 
-def emit_kernel(plan: Plan, text: ModuleText, storage: Storage, record: str) -> None:
-    """Adds the kernel to the LLVM module; `record` is the symbol of its ``interop_cpu_kernel``."""
+VERSION = "version."
+"""How the records of versions for several lanes begin."""
+
+
+def emit_kernel(plan: Plan, text: ModuleText, storage: Storage, record: str, versions: Sequence[str] = ()) -> None:
+    """Adds the kernel to the LLVM module; `record` is the symbol of its ``interop_cpu_kernel``, `versions` those of its
+    versions for several lanes."""
     kernel = plan.function
     for function in plan.reachable:
         if function is not kernel and function.name not in plan.inlined:
             text.functions.append(_function(plan, text, storage, function))
     body = _coroutine(plan, text, storage) if plan.coroutine else _loop(plan, text, storage)
     text.functions += body
-    text.functions.append(record_text(plan, storage, record))
+    text.functions.append(record_text(plan, storage, record, versions=versions))
 
 
 def kernel_parameters(t: Translator, kernel: Function) -> dict[str, Memory]:
@@ -200,8 +207,11 @@ def coroutine_frame(text: ModuleText, builder: Builder) -> list[str]:
     ]
 
 
-def record_text(plan: Plan, storage: Storage, record: str, variant: str = "", flags: int = 0) -> str:
-    """The constant ``interop_cpu_kernel`` and what it points to; `variant` ends the names of the kernel's parts."""
+def record_text(
+    plan: Plan, storage: Storage, record: str, variant: str = "", flags: int = 0, versions: Sequence[str] = ()
+) -> str:
+    """The constant ``interop_cpu_kernel`` and what it points to; `variant` ends the names of the kernel's parts.
+    `versions` are records of the same kernel for several lanes, which are not seen outside."""
     kernel = plan.function
     name = f"{kernel.name}{variant}"
     _, size = parameter_offsets(kernel.params)
@@ -218,11 +228,12 @@ def record_text(plan: Plan, storage: Storage, record: str, variant: str = "", fl
         f'ptr @"program.{name}"',
     ]
     types = "{ i32, i32, ptr, i32, i32, [3 x i32], i32, ptr, ptr }"
+    linkage = "internal " if record.startswith(VERSION) else ""
     return "\n".join(
         [
             text_constant(f"name.{name}", kernel.name),
-            define_program(plan, storage, name),
-            f'@"{record}" = constant {types} {{ {", ".join(fields)} }}, align 8',
+            define_program(plan, storage, name, versions),
+            f'@"{record}" = {linkage}constant {types} {{ {", ".join(fields)} }}, align 8',
         ]
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .analysis import Plan, instructions
 from .storage import Storage
 
@@ -28,8 +30,9 @@ def source_lines(plan: Plan) -> list[tuple[int, int, int]]:
     return changes if any(line for _, _, line in changes) else []
 
 
-def define_program(plan: Plan, storage: Storage, name: str) -> str:
-    """The definitions of ``program.name`` and of what it points to."""
+def define_program(plan: Plan, storage: Storage, name: str, versions: Sequence[str] = ()) -> str:
+    """The definitions of ``program.name`` and of what it points to. `versions` are the records of the same kernel for
+    several lanes."""
     lines = source_lines(plan)
     known = dict(plan.module.files)
     files = sorted({file for _, file, _ in lines if file in known})
@@ -60,8 +63,10 @@ def define_program(plan: Plan, storage: Storage, name: str) -> str:
             for k, (v, pointer) in enumerate(variables)
         ],
     )
+    versions_at = table("versions", "ptr", [f'ptr @"{version}"' for version in versions])
     numbers = [int(plan.coroutine), int(plan.spins), plan.checks.sites, len(lines), len(files), len(variables)]
-    fields = [*(f"i32 {number}" for number in numbers), lines_at, files_at, variables_at]
-    types = ", ".join(["i32"] * len(numbers) + ["ptr"] * 3)
+    numbers += [len(versions), 0]
+    fields = [*(f"i32 {number}" for number in numbers), lines_at, files_at, variables_at, versions_at]
+    types = ", ".join(["i32"] * len(numbers) + ["ptr"] * 4)
     definitions.append(f'@"program.{name}" = internal constant {{ {types} }} {{ {", ".join(fields)} }}, align 8')
     return "\n".join(definitions)

@@ -45,9 +45,14 @@ def emit_vector_kernel(
             continue
         text.functions += functions
         flags = (WARPS if plan.warps else 0) | (WHOLE if whole else 0)
-        text.functions.append(record_text(plan, storage, record, f".v{lanes}", flags))
+        text.functions.append(record_text(plan, storage, record, _variant(plan), flags))
         return plan
     raise Unsuitable("its registers do not settle")
+
+
+def _variant(plan: VectorPlan) -> str:
+    """How the names of the kernel's parts end."""
+    return f".v{plan.lanes}{'w' if plan.whole else ''}"
 
 
 def _translate(plan: VectorPlan, text: ModuleText, storage: Storage) -> VectorBuilder:
@@ -73,7 +78,7 @@ def _loop(plan: VectorPlan, text: ModuleText, storage: Storage) -> list[str]:
     builder = _translate(plan, text, storage)
     builder.terminate("ret void")
     parameters = parameters_attribute(plan)
-    name = f"{plan.function.name}.v{plan.lanes}"
+    name = f"{plan.function.name}{_variant(plan)}"
     body = [
         f'define internal void @"body.{name}"({BLOCK}, {parameters}, {_STRAND}) alwaysinline #0 {{',
         "entry:",
@@ -139,6 +144,6 @@ def _strands(plan: VectorPlan, name: str, parameters: str) -> str:
 def _coroutine(plan: VectorPlan, text: ModuleText, storage: Storage) -> list[str]:
     """A kernel with barriers: a coroutine that the C scheduler starts for each strand."""
     builder = _translate(plan, text, storage)
-    name = f"{plan.function.name}.v{plan.lanes}"
+    name = f"{plan.function.name}{_variant(plan)}"
     head = f'define internal ptr @"run.{name}"({BLOCK}, ptr %params, ptr %thr, {_STRAND}) presplitcoroutine #0 {{'
     return ["\n".join([head, *coroutine_frame(text, builder)])]
