@@ -182,12 +182,20 @@ class Flow:
     def _post_dominators(self) -> list[int]:
         """Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm", on the reversed graph."""
         end = self.exit
-        successors = [self.staying(k) for k in range(end)]
-        predecessors: list[list[int]] = [[] for _ in range(end + 1)]
-        for index, found in enumerate(successors):
-            for successor in found:
-                predecessors[successor].append(index)
-        order = _postorder(end, predecessors)
+        successors = [list(self.staying(k)) for k in range(end)]
+        while True:
+            predecessors: list[list[int]] = [[] for _ in range(end + 1)]
+            for index, found in enumerate(successors):
+                for successor in found:
+                    predecessors[successor].append(index)
+            order = _postorder(end, predecessors)
+            # From there no lane comes to the end except by leaving, so that leaving is the end of the way.
+            others = set(range(end)) - set(order)
+            leaving = [k for k in others if len(self.staying(k)) < len(self.blocks[k].successors)]
+            if not leaving:
+                break
+            for index in leaving:
+                successors[index].append(end)
         position = {node: k for k, node in enumerate(order)}
         # What never ends is taken as if it could leave at any time.
         ipdom: dict[int, int] = {end: end}

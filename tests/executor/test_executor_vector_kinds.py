@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
-from executor_harness import HEADER, pointers
+from executor_harness import HEADER, cuda, pointers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -114,6 +115,15 @@ ld.param.u64 %a, [out]; mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mul.wide.u32 %w
     for row, (line, function) in zip(out, INDICES):
         assert np.array_equal(row[:block], function(thread)), line
         assert (row[block:] == 0xA5A5A5A5).all()
+
+
+@pytest.mark.parametrize("symbol", [
+    "saxpy", "saxpy_stride", "stencil", "block_sum", "matmul_tiles", "histogram", "barriers", "shuffles", "mandelbrot",
+])  # fmt: skip
+def test_kernels_of_the_benchmark_have_vectors(symbol: str) -> None:
+    """Loops that lanes leave at different times end in front of a barrier, and the kernel in such a loop."""
+    source = Path(__file__).resolve().parents[2] / "benchmarks" / "cpu_bench" / "kernels.cu"
+    assert compile_kernel(cuda(source.read_text()), symbol, lanes=32).param_bytes > 0
 
 
 def test_the_runtime_refuses_a_block_that_the_code_is_not_for() -> None:
