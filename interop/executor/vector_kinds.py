@@ -106,8 +106,10 @@ def bitwise(operation: str, a: Kind, constant: int, lanes: int) -> Kind | None:
     if not isinstance(a, Affine):
         return None
     taken = (1 << a.contained(lanes)) - 1
-    if a.stride and not taken:
-        return None
+    if a.stride:
+        if not taken:
+            return None
+        taken &= -1 << zeros_of(a.stride)
     if operation == "and":
         if constant & taken == 0:
             return Affine(0, max(a.zeros, zeros_of(constant)))

@@ -78,6 +78,7 @@ def test_operations_with_constants(given_: tuple[int, Affine], constant: int, co
 def test_what_a_thread_index_is_good_for() -> None:
     tid = Affine(1, 5)
     assert bitwise("and", tid, 127, 32) == Affine(1) and bitwise("and", tid, 96, 32) == UNIFORM
+    assert bitwise("and", Affine(4, 7), 1020, 32) == Affine(4)
     assert bitwise("and", tid, 12, 32) is None and bitwise("or", tid, 128, 32) == Affine(1)
     assert shifted_right(tid, 5, 32) == UNIFORM and shifted_right(scaled(tid, 4), 2, 32) == Affine(1)
     assert extended(add(Affine(0, 5), tid), True, 32) == Affine(1)
