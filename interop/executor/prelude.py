@@ -85,13 +85,14 @@ def _double(value: float) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
-def _polynomial(variable: str, coefficients: list[float], result: str) -> str:
+def _polynomial(variable: str, coefficients: list[float], result: str, type_: str = "double") -> str:
     """Horner's rule with fused multiply-adds; `coefficients` from the constant term upwards."""
     lines = []
     value = _double(coefficients[-1])
     for i, c in enumerate(reversed(coefficients[:-1])):
         name = result if i == len(coefficients) - 2 else f"{result}.{i}"
-        lines.append(f"  {name} = call double @llvm.fma.f64(double {value}, double {variable}, double {_double(c)})")
+        operands = ", ".join(f"{type_} {v}" for v in (value, variable, _double(c)))
+        lines.append(f"  {name} = call {type_} @llvm.fma.{'f64' if type_ == 'double' else 'f32'}({operands})")
         value = name
     return "\n".join(lines)
 
@@ -115,20 +116,43 @@ define internal double @interop.ex2d(double %d) alwaysinline {{
   ret double %v
 }}
 """
-_EX2 = """\
-define internal float @interop.ex2(float %x) alwaysinline {
+# The coefficients of 2^r for |r| <= 1/2: within 1 ulp of f32 when evaluated in f32, and 1 at 0.
+_EX2_SERIES = [
+    1.0,
+    0.6931471824645996,
+    0.24022647738456726,
+    0.05550329014658928,
+    0.009618373587727547,
+    0.0013399848248809576,
+    0.00015370704932138324,
+]
+# In f32 all the way, as the instruction is approximate and programs spend their time in it. The power of two comes in
+# two factors: the first product is exact, so that subnormal results are rounded once.
+_EX2 = f"""\
+define internal float @interop.ex2(float %x) alwaysinline {{
   %nan = fcmp uno float %x, 0.0
   %known = select i1 %nan, float 0.0, float %x
   %low = fcmp olt float %known, -1.600000e+02
   %above = select i1 %low, float -1.600000e+02, float %known
   %high = fcmp ogt float %above, 1.600000e+02
   %inside = select i1 %high, float 1.600000e+02, float %above
-  %d = fpext float %inside to double
-  %v = call double @interop.ex2d(double %d)
-  %f = fptrunc double %v to float
-  %r = select i1 %nan, float %x, float %f
-  ret float %r
-}
+  %n = call float @llvm.roundeven.f32(float %inside)
+  %r = fsub float %inside, %n
+{_polynomial("%r", _EX2_SERIES, "%p", "float")}
+  %i = fptosi float %n to i32
+  %half = ashr i32 %i, 1
+  %rest = sub i32 %i, %half
+  %half.biased = add i32 %half, 127
+  %half.bits = shl i32 %half.biased, 23
+  %half.scale = bitcast i32 %half.bits to float
+  %rest.biased = add i32 %rest, 127
+  %rest.bits = shl i32 %rest.biased, 23
+  %rest.scale = bitcast i32 %rest.bits to float
+  %q = fmul float %p, %half.scale
+  %f = fmul float %q, %rest.scale
+  %v = select i1 %nan, float %x, float %f
+  ret float %v
+}}
 """
 # x = 2^e * m with m in [sqrt(1/2), sqrt(2)); log2(m) = 2/ln(2) * atanh((m - 1) / (m + 1)), |argument| < 0.1716.
 _LG2 = f"""\
@@ -238,6 +262,8 @@ _INTRINSICS = {
     "llvm.fabs.f64": "double @llvm.fabs.f64(double)",
     "llvm.copysign.f32": "float @llvm.copysign.f32(float, float)",
     "llvm.copysign.f64": "double @llvm.copysign.f64(double, double)",
+    "llvm.fma.f32": "float @llvm.fma.f32(float, float, float)",
+    "llvm.roundeven.f32": "float @llvm.roundeven.f32(float)",
     "llvm.fma.f64": "double @llvm.fma.f64(double, double, double)",
     "llvm.roundeven.f64": "double @llvm.roundeven.f64(double)",
 }
