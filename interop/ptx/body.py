@@ -73,6 +73,7 @@ class BodyParser:
                 behind = self._plain_other(position, line, counted)
                 if behind is None:
                     return position
+                line, counted = self._lexer.line_of(position), position  # so that no newline is counted twice
                 position = behind
                 file, source_line = self._source
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -92,3 +94,38 @@ def test_arbitrary_text(text: str) -> None:
 )
 def test_hostile_text_ends_soon(text: str) -> None:
     read(text)
+
+
+GROWING = {
+    "labels": lambda n: ".entry k() {" + "".join(f"L{k}:\n" for k in range(n)) + "}",
+    "labels of one line": lambda n: ".entry k() {" + "L:" * n + "}",
+    "lists of targets": lambda n: ".entry k() {" + "t: .branchtargets a;\n" * n + "}",
+    "source lines": lambda n: ".entry k() {" + ".loc 1 1 1\n" * n + "}",
+    "comments": lambda n: ".entry k() {" + "//\n" * n + "/* */" * n + "}",
+    "registers": lambda n: ".entry k() {" + "".join(f".reg .b32 %r{k};\n" for k in range(n)) + "}",
+    "scopes": lambda n: ".entry k() {" + "{}\n" * n + "}",
+    "no semicolons": lambda n: ".entry k() {" + "add.u32 %r1\n" * n + "}",
+    "operands": lambda n: ".entry k() { add.u32 " + "%r1, " * n + "%r1; }",
+    "prototypes": lambda n: ".entry k() {" + "p: .callprototype _ ();\n" * n + "}",
+    "functions": lambda n: "".join(f".func f{k}() {{ ret; }}\n" for k in range(n)),
+    "functions without an end": lambda n: ".func f() {\n" * n,
+    "variables": lambda n: "".join(f".global .u32 v{k};\n" for k in range(n)),
+    "initial values": lambda n: ".global .u32 v[] = {" + "1," * n + "1};",
+    "parameters": lambda n: ".entry k(" + ",".join(f".param .u32 p{k}" for k in range(n)) + ") { ret; }",
+    "a long name": lambda n: ".entry k() { " + "a" * n + ".b" * n + "; }",
+    "brackets": lambda n: ".entry k() { a " + "[" * n + "; }",
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_time_grows_with_the_length_only(name: str) -> None:
+    """A million labels take four times as long as a quarter of a million."""
+
+    def seconds(count: int) -> float:
+        text = HEAD + GROWING[name](count)
+        start = time.process_time()
+        read(text)
+        return time.process_time() - start
+
+    seconds(100)
+    assert seconds(40000) < 12 * min(seconds(10000), seconds(10000)) + 0.3
