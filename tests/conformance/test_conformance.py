@@ -19,7 +19,7 @@ _FAMILY = {case.name: name for name in FAMILIES for case in family(name)}
 def lanes_of(index: int, case: Case) -> tuple[int, ...]:
     """All cases run a lane at a time and, where the vector path has the instruction, on whole warps; of those in which
     threads do not work together every fourth runs on 8 and another fourth on 16 lanes."""
-    scalar = _FAMILY[case.name] == "matrices" or "with a count" in case.name  # barriers of a number of threads
+    scalar = "with a count" in case.name  # barriers of a number of threads
     if scalar or refusal(case.name) is not None:
         return (1,)
     alone = not case.together and "%lane" not in case.text
