@@ -151,7 +151,11 @@ def run_batch(batch: list[int]) -> Iterator[dict[str, Any]]:
                 code = worker.wait()
                 yield failed(seed, "no result in time" if code == -9 else f"the process died with status {code}")
                 break
-            yield json.loads(line)
+            outcome = json.loads(line)
+            stop = outcome.pop("stop", False)
+            yield outcome
+            if stop:
+                break
         worker.stdin.close()
         worker.wait()
 

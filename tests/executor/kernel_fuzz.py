@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from kernel_generator import generate
-from kernel_interpreter import InvalidProgram, interpret
+from kernel_interpreter import InvalidProgram, difference, interpret
 from kernel_ir import Function, Ins, Program, ptx_of
 
 from abi import UnsupportedError
@@ -58,21 +58,6 @@ def execute(program: Program, lanes: int, threads: int = 1) -> list[bytes]:
         assert (array[:start] == 0xC7).all() and (array[end:] == 0xC7).all(), f"memory beside {buffer.name} has changed"
         results.append(array[start:end].tobytes())
     return results
-
-
-def difference(program: Program, got: Sequence[bytes], wanted: Sequence[bytes], loose: bool = False) -> str:
-    """Where two results differ first; empty when they do not. `loose`: approximate results may."""
-    for buffer, a, b in zip(program.buffers, got, wanted):
-        if a == b or (loose and buffer.role == "loose"):
-            continue
-        x, y = np.frombuffer(a, np.uint8), np.frombuffer(b, np.uint8)
-        where = np.flatnonzero(x != y)
-        word = int(where[0]) // 4 * 4
-        return (
-            f"{buffer.name}: {len(where)} bytes differ, first at {where[0]}: word {word // 4} is "
-            f"{a[word : word + 4][::-1].hex()}, not {b[word : word + 4][::-1].hex()}"
-        )
-    return ""
 
 
 def comparable(program: Program) -> bool:

@@ -9,7 +9,7 @@ two threads without a barrier between them, warp operations whose lanes disagree
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -556,3 +556,17 @@ def interpret(program: Program) -> list[bytes]:
                 _run_block(machine, (bx, by, bz), number)
                 number += x * y * z
     return [bytes(m.data) for m in machine.buffers[: len(program.buffers)]]
+
+
+def difference(program: Program, got: Sequence[bytes], wanted: Sequence[bytes], loose: bool = False) -> str:
+    """Where two results differ first; empty when they do not. `loose`: approximate results may."""
+    for buffer, a, b in zip(program.buffers, got, wanted):
+        if a == b or (loose and buffer.role == "loose"):
+            continue
+        where = [k for k, (x, y) in enumerate(zip(a, b)) if x != y]
+        word = where[0] // 4 * 4
+        return (
+            f"{buffer.name}: {len(where)} bytes differ, first at {where[0]}: word {word // 4} is "
+            f"{a[word : word + 4][::-1].hex()}, not {b[word : word + 4][::-1].hex()}"
+        )
+    return ""

@@ -84,3 +84,13 @@ def test_shrinking_keeps_the_failure_and_drops_the_rest() -> None:
     small = shrink(program, multiplies)
     assert len(small.kernel.body) <= 4 and multiplies(small)
     execute(small, 1)
+
+
+@pytest.mark.gpu
+def test_a_gpu_agrees() -> None:
+    import kernel_gpu
+
+    check_on_gpu = kernel_gpu.checker()
+    for seed in range(40):
+        outcome = check_on_gpu(seed)
+        assert not outcome["wrong"], f"seed {seed}: {outcome['wrong']}"
