@@ -220,6 +220,7 @@ BLOCKS = [
     (5, 7), (8, 4), (16, 3), (32, 2), (33, 2), (8, 8), (4, 9), (1, 40), (2, 17), (16, 4), (24, 2),
     (3, 5, 2), (4, 4, 4), (8, 2, 3), (1, 1, 33), (2, 3, 7), (16, 2, 2),
 ]  # fmt: skip
+WARP_BLOCKS = [(32,), (64,), (96,), (32, 2), (32, 3), (64, 2), (32, 1, 2), (20,), (40,), (48,), (65,), (100,)]
 GRIDS = [(1,), (1,), (2,), (3,), (1, 2), (2, 2), (1, 1, 2)]
 
 
@@ -228,7 +229,9 @@ def _settings(rng: random.Random) -> Settings:
         x, y, z = (*extents, 1, 1)[:3]
         return x, y, z
 
-    block, grid = three(rng.choice(BLOCKS)), three(rng.choice(GRIDS))
+    warps = rng.random() < 0.5
+    block = three(rng.choice(WARP_BLOCKS if warps and rng.random() < 0.8 else BLOCKS))
+    grid = three(rng.choice(GRIDS))
     threads = block[0] * block[1] * block[2]
     if threads * grid[0] * grid[1] * grid[2] > 256:
         grid = (rng.randint(1, max(1, 256 // threads)), 1, 1)
@@ -238,7 +241,7 @@ def _settings(rng: random.Random) -> Settings:
     total = threads * grid[0] * grid[1] * grid[2]
     return Settings(
         weights, grid, block, max(128, 1 << (total + 64).bit_length()), rng.random() < 0.05, rng.random() < 0.12,
-        rng.random() < 0.4, rng.random() < 0.5, rng.random() < 0.6, rng.random() < 0.5,
+        rng.random() < 0.4, rng.random() < 0.5, warps, rng.random() < 0.5,
     )  # fmt: skip
 
 
@@ -250,9 +253,9 @@ def generate(seed: int, small: bool = False) -> Program:
     functions = [_function(rng, settings, features, k) for k in range(rng.choice([0, 0, 1, 1, 2, 3]))]
     g = Generator(rng, settings, features)
     g.functions = functions
-    g.budget = rng.choice([50, 90, 130] if small else [80, 160, 300, 450])
+    g.budget = rng.choice([50, 80, 110] if small else [60, 100, 150, 150, 220, 400])
     kernel_inputs.prologue(g)
-    context = Context(uniform=True, mask=g.fixed["live"])
+    context = Context(uniform=True, mask=g.fixed["live"] if settings.warps else "")
     while g.budget > 0 and not g.dead:
         g.statement(context)
     kernel_inputs.epilogue(g, context)

@@ -38,8 +38,12 @@ def prologue(g: Generator) -> None:
     plane = g.value("mul.lo.s32", "r", fixed["ntid.x"], fixed["ntid.y"], keep=False)
     fixed["size"] = g.value("mul.lo.s32", "r", plane, fixed["ntid.z"], keep=False)
     fixed["gid"] = g.value("mad.lo.s32", "r", number, fixed["size"], fixed["lin"], keep=False)
-    fixed["lane"] = g.value("mov.u32", "r", "%laneid", keep=False)
-    _live(g)
+    if g.settings.warps:
+        fixed["lane"] = g.value("mov.u32", "r", "%laneid", keep=False)
+        _live(g)
+    else:
+        # Without a word of warps: such kernels may run with any number of lanes.
+        fixed["lane"] = g.value("and.b32", "r", fixed["lin"], 31, keep=False)
     for name in (*INPUTS, "permutation", "out", "record", "scatter", "atomic32", "atomic64", "loose"):
         register = g.value("ld.param.u64", "d", Mem(name), keep=False)
         fixed[name] = g.value("cvta.to.global.u64", "d", register, keep=False) if g.chance(0.5) else register
@@ -59,6 +63,9 @@ def prologue(g: Generator) -> None:
 
 def _live(g: Generator) -> None:
     """The lanes of this warp that exist: a block's last warp may be partial."""
+    if g.settings.threads % 32 == 0 and g.chance(0.4):
+        g.fixed["live"] = g.value("mov.b32", "r", -1, keep=False)
+        return
     first = g.value("and.b32", "r", g.fixed["lin"], -32, keep=False)
     rest = g.value("sub.s32", "r", g.fixed["size"], first, keep=False)
     full = g.value("setp.gt.s32", "p", rest, 31, keep=False)
@@ -66,7 +73,7 @@ def _live(g: Generator) -> None:
     some = g.value("shl.b32", "r", one, rest, keep=False)
     below = g.value("add.s32", "r", some, -1, keep=False)
     live = g.value("selp.b32", "r", -1, below, full, keep=False)
-    if g.settings.warps and g.chance(0.3):
+    if g.chance(0.6):
         live = g.value("activemask.b32", "r", live, keep=False)
     g.fixed["live"] = live
 
@@ -137,7 +144,7 @@ def function_prologue(g: Generator, names: tuple[str, ...]) -> None:
     for name in names:
         g.keep(name)
     words = [n for n in names if n[1] == "r"] or [g.value("mov.u32", "r", 77, keep=False)]
-    g.fixed["lane"] = g.value("mov.u32", "r", "%laneid", keep=False)
+    g.fixed["lane"] = g.value("mov.u32", "r", "%laneid" if g.settings.warps else "%tid.x", keep=False)
     move(g, "r", words[0])
     move(g, "r", g.value("mul.lo.s32", "r", words[-1], 0x85EBCA6B, keep=False))
     move(g, "r", g.fixed["lane"])
@@ -180,17 +187,18 @@ def epilogue(g: Generator, context: Context) -> None:
         address = g.value("mad.lo.u32", "r", g.fixed["lin"], 4, g.fixed["shared_atomics"], keep=False)
         register = g.variable("r")
         g.emit("ld.shared.u32", register, Mem(address), guard=few)
-    slot = SLOTS - 1
+    first, slot = own_slot(g, SLOTS // 2), 0
     for letter in "rfhp":
-        for register in (*g.variables[letter], *g.temps[letter][-3:]):
-            if slot < SLOTS // 2:
+        for register in (*g.variables[letter], *g.temps[letter][-2:]):
+            if slot == SLOTS // 2:
                 break
             if letter == "p":
                 register = g.value("selp.u32", "r", 1, 0, register, keep=False)
             elif letter == "h":
                 register = g.value("cvt.u32.u16", "r", register, keep=False)
-            g.emit("st.global.f32" if letter == "f" else "st.global.u32", (), Mem(own_slot(g, slot)), register)
-            slot -= 1
+            at = Mem(first, 4 * g.settings.total * slot)
+            g.emit("st.global.f32" if letter == "f" else "st.global.u32", (), at, register)
+            slot += 1
     own = record(g)
     for k, register in enumerate((*g.variables["d"], *g.variables["g"])[: RECORD // 8]):
         g.emit("st.global.u64" if register[1] == "d" else "st.global.f64", (), Mem(own, 8 * k), register)
