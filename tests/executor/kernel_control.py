@@ -159,7 +159,7 @@ def _resync(g: Generator, c: Context) -> None:
 
 def _switch(g: Generator, c: Context) -> None:
     count = g.rng.randint(2, 4)
-    index = g.value("rem.u32", "r", g.any("r"), count, keep=False)
+    index = g.value("rem.u32", "r", g.rng.choice(g.steady) if g.chance(0.25) else g.any("r"), count, keep=False)
     same = ""
     if g.mask(c) and g.settings.warps and g.chance(0.6):
         same = g.value("match.any.sync.b32", "r", index, g.mask(c), keep=False)

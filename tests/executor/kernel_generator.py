@@ -19,10 +19,12 @@ from dataclasses import dataclass, replace
 
 import kernel_control
 import kernel_inputs
+import kernel_patterns
 import kernel_statements
 from kernel_ir import Function, Ins, Operand, Program, Variable
 
 Pools = dict[str, tuple[str, ...]]
+_FAMILIES = (kernel_statements.CHOICES, kernel_patterns.CHOICES, kernel_control.CHOICES)
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Generator:
         self.variables: Pools = {c: () for c in "phrdfgu"}  # always have a value; may be written again
         self.snapshots: dict[str, Pools] = {}
         self.functions: list[Function] = []
+        self.steady: list[str] = []  # 32-bit registers that begin with the same value in all lanes
         self.exits = 0  # changes whenever some lanes of a known mask go elsewhere
         self.left = 0  # exits of lanes among these
         self.dead = False
@@ -99,6 +102,8 @@ class Generator:
 
     def any(self, letter: str) -> str:
         """A register with a value, late ones more often."""
+        if letter == "r" and self.steady and self.chance(0.08):
+            return self.rng.choice(self.steady)
         recent = self.temps[letter][-8:]
         if recent and self.chance(0.6):
             return self.rng.choice(recent)
@@ -168,7 +173,7 @@ class Generator:
 
     def statement(self, context: Context) -> None:
         choices: list[tuple[float, Callable[[Generator, Context], None]]] = []
-        for family in (kernel_statements.CHOICES, kernel_control.CHOICES):
+        for family in _FAMILIES:
             for name, weight, possible, write in family:
                 if possible(self, context):
                     choices.append((weight * self.settings.weights.get(name, 1.0), write))
@@ -236,7 +241,7 @@ def _settings(rng: random.Random) -> Settings:
     if threads * grid[0] * grid[1] * grid[2] > 256:
         grid = (rng.randint(1, max(1, 256 // threads)), 1, 1)
     # A profile: a few families often, a few never.
-    names = [name for name, *_ in (*kernel_statements.CHOICES, *kernel_control.CHOICES)]
+    names = [name for family in _FAMILIES for name, *_ in family]
     weights = {name: rng.choice([0.0, 0.3, 1.0, 1.0, 1.0, 3.0]) for name in names} | {"arithmetic": 1.0}
     total = threads * grid[0] * grid[1] * grid[2]
     return Settings(

@@ -18,6 +18,7 @@ RECORD = 128  # bytes of a thread's record in `record`
 # Words of the atomic arrays, and the only operation that each may take part in, so that order does not matter.
 ATOMIC32 = ("add.u32", "add.s32", "and.b32", "or.b32", "xor.b32", "min.u32", "max.s32", "max.u32")
 ATOMIC64 = ("add.u64", "min.s64", "max.u64", "xor.b64")
+SHIFTS = (1, 3, 5, 17)  # of the rows of `shifted`, whose last row has a word for each block
 ROW = 4  # words of each operation
 
 
@@ -44,7 +45,7 @@ def prologue(g: Generator) -> None:
     else:
         # Without a word of warps: such kernels may run with any number of lanes.
         fixed["lane"] = g.value("and.b32", "r", fixed["lin"], 31, keep=False)
-    for name in (*INPUTS, "permutation", "out", "record", "scatter", "atomic32", "atomic64", "loose"):
+    for name in (*INPUTS, "permutation", "out", "record", "scatter", "shifted", "atomic32", "atomic64", "loose"):
         register = g.value("ld.param.u64", "d", Mem(name), keep=False)
         fixed[name] = g.value("cvta.to.global.u64", "d", register, keep=False) if g.chance(0.5) else register
     for name, letter, type_ in (("n", "r", "u32"), ("s32", "r", "u32"), ("s64", "d", "u64")):
@@ -54,6 +55,8 @@ def prologue(g: Generator) -> None:
     for register in ("lin", "gid", "lane", "tid.x", "s32", "ctaid.x"):
         g.keep(fixed[register])
     g.keep(fixed["s64"])
+    for source in (fixed["s32"], 0, fixed["ctaid.x"]):
+        g.steady.append(g.value("mov.u32", "r", source, keep=False))
     _variables(g)
     if g.settings.local:
         local_array(g, "loc")
@@ -153,6 +156,7 @@ def function_prologue(g: Generator, names: tuple[str, ...]) -> None:
     move(g, "g", g.value("cvt.rn.f64.u32", "g", words[0], keep=False))
     move(g, "h", g.value("cvt.u16.u32", "h", words[0], keep=False))
     move(g, "p", g.value("setp.gt.s32", "p", words[0], 5, keep=False))
+    g.steady.append(g.value("mov.u32", "r", 9, keep=False))
 
 
 def own_slot(g: Generator, slot: int) -> str:
@@ -187,6 +191,8 @@ def epilogue(g: Generator, context: Context) -> None:
         address = g.value("mad.lo.u32", "r", g.fixed["lin"], 4, g.fixed["shared_atomics"], keep=False)
         register = g.variable("r")
         g.emit("ld.shared.u32", register, Mem(address), guard=few)
+    for register in g.steady:
+        move(g, "r", register)
     first, slot = own_slot(g, SLOTS // 2), 0
     for letter in "rfhp":
         for register in (*g.variables[letter], *g.temps[letter][-2:]):
@@ -262,6 +268,7 @@ def program(g: Generator, seed: int) -> Program:
         Buffer("out", "out", rng.randbytes(4 * SLOTS * total)),
         Buffer("record", "out", rng.randbytes(RECORD * total)),
         Buffer("scatter", "out", rng.randbytes(8 * total)),
+        Buffer("shifted", "out", rng.randbytes(4 * total * (len(SHIFTS) + 1))),
         Buffer("atomic32", "atomic", rng.randbytes(4 * ROW * len(ATOMIC32))),
         Buffer("atomic64", "atomic", rng.randbytes(8 * ROW * len(ATOMIC64))),
         Buffer("loose", "loose", rng.randbytes(16 * total)),

@@ -20,7 +20,7 @@ _ELEMENTS = {
 _SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
-def _array(g: Generator) -> tuple[str, str, str, int, int]:
+def array(g: Generator) -> tuple[str, str, str, int, int]:
     """An input array: its name, element type, register letter, element size, and elements (a power of two)."""
     buffer = g.rng.choice(list(_ELEMENTS))
     type_, letter = g.rng.choice(_ELEMENTS[buffer])
@@ -48,7 +48,7 @@ def address(g: Generator, buffer: str, index: str, size: int) -> str:
     return g.value("add.s64", "d", base, shifted, keep=False)
 
 
-def _bases(g: Generator) -> list[tuple[str, int]]:
+def bases(g: Generator) -> list[tuple[str, int]]:
     """Thread numbers, and the largest value of each."""
     s = g.settings
     found = [("lin", s.threads - 1), ("gid", s.total - 1), ("tid.x", s.block[0] - 1), ("lane", 31)]
@@ -58,7 +58,7 @@ def _bases(g: Generator) -> list[tuple[str, int]]:
 
 def _linear(g: Generator, elements: int) -> str:
     """An index that is linear in the thread, in bounds without a mask."""
-    register, top = g.rng.choice(_bases(g))
+    register, top = g.rng.choice(bases(g))
     kind = g.rng.randrange(5)
     room = elements - 1 - top
     if kind == 0 and top <= elements - 1:
@@ -77,7 +77,7 @@ def _linear(g: Generator, elements: int) -> str:
 
 
 def load_linear(g: Generator, c: Context) -> None:
-    buffer, type_, letter, size, elements = _array(g)
+    buffer, type_, letter, size, elements = array(g)
     index = _linear(g, elements)
     cache = g.rng.choice(["", "", "", ".nc", ".cg"])
     g.value(f"ld.global{cache}.{type_}", letter, Mem(address(g, buffer, index, size)))
@@ -85,8 +85,8 @@ def load_linear(g: Generator, c: Context) -> None:
 
 def load_wrapped(g: Generator, c: Context) -> None:
     """x[i - 5u] under a guard: the index wraps below zero in some lanes, which do not load."""
-    buffer, type_, letter, size, elements = _array(g)
-    register, top = g.rng.choice(_bases(g))
+    buffer, type_, letter, size, elements = array(g)
+    register, top = g.rng.choice(bases(g))
     kind = g.rng.randrange(5)
     if kind == 0:
         index = g.value("add.s32", "r", register, -g.rng.randint(1, max(top, 1)), keep=False)
@@ -115,7 +115,7 @@ def load_wrapped(g: Generator, c: Context) -> None:
 
 
 def load_gather(g: Generator, c: Context) -> None:
-    buffer, type_, letter, size, elements = _array(g)
+    buffer, type_, letter, size, elements = array(g)
     index = g.value("and.b32", "r", g.any("r"), g.settings.length - 1, keep=False)
     for _ in range(g.rng.randint(0, 2)):
         index = g.value("ld.global.u32", "r", Mem(address(g, "in_index", index, 4)), keep=False)
@@ -136,7 +136,7 @@ def load_vector(g: Generator, c: Context) -> None:
     )  # fmt: skip
     count = 2 if size == 8 else count
     wide = g.settings.length * (4 // size if buffer == "in_bytes" else 1) // count
-    register, top = g.rng.choice(_bases(g))
+    register, top = g.rng.choice(bases(g))
     if top >= wide or g.chance(0.4):
         register = g.value("and.b32", "r", register if g.chance(0.5) else g.any("r"), wide - 1, keep=False)
     targets = tuple(g.new(letter) for _ in range(count))
@@ -147,7 +147,7 @@ def load_vector(g: Generator, c: Context) -> None:
 
 def load_uniform(g: Generator, c: Context) -> None:
     """All lanes of a block read one place."""
-    buffer, type_, letter, size, elements = _array(g)
+    buffer, type_, letter, size, elements = array(g)
     index = g.value("and.b32", "r", g.any("u"), elements - 1, keep=False)
     register = g.value(f"ld.global.{type_}", letter, Mem(address(g, buffer, index, size)))
     if letter == "r" and c.uniform and c.weight == 1:
@@ -173,11 +173,13 @@ def store_slot(g: Generator, c: Context) -> None:
     register = g.any(g.rng.choice("rf"))
     at = own_slot(g, g.rng.randrange(SLOTS // 2))
     guard = g.rng.choice(["", "", g.any("p")])
-    g.emit(f"st.global.{'f32' if register[1] == 'f' else 'u32'}", (), Mem(at), register, guard=guard)
+    strength = g.rng.choice(["", "", "", "", ".volatile"])
+    g.emit(f"st{strength}.global.{'f32' if register[1] == 'f' else 'u32'}", (), Mem(at), register, guard=guard)
 
 
 def load_slot(g: Generator, c: Context) -> None:
-    g.value("ld.global.u32", "r", Mem(own_slot(g, g.rng.randrange(SLOTS))))
+    strength = g.rng.choice(["", "", "", ".volatile", ".relaxed.gpu"])
+    g.value(f"ld{strength}.global.u32", "r", Mem(own_slot(g, g.rng.randrange(SLOTS))))
 
 
 _FIELDS = [
@@ -218,12 +220,14 @@ def scatter(g: Generator, c: Context) -> None:
 
 
 def local(g: Generator, c: Context) -> None:
-    index = g.value("and.b32", "r", g.any("r"), 7, keep=False)
-    at = g.value("mad.wide.u32", "d", index, 4, g.fixed["local"], keep=False)
+    type_, letter, size = g.rng.choice([f for f in _FIELDS if f[2] > 1 or f[1] == "r"])
+    source = g.rng.choice(g.steady) if g.steady and g.chance(0.2) else g.any("r")
+    index = g.value("and.b32", "r", source, 32 // size - 1, keep=False)
+    at = g.value("mad.wide.u32", "d", index, size, g.fixed["local"], keep=False)
     space = ".local"
     if g.chance(0.3):
         space, at = "", g.value("cvta.local.u64", "d", at, keep=False)
     if g.chance(0.5):
-        g.emit(f"st{space}.u32", (), Mem(at), g.any("r"), guard=g.rng.choice(["", "", g.any("p")]))
+        g.emit(f"st{space}.{type_}", (), Mem(at), g.any(letter), guard=g.rng.choice(["", "", g.any("p")]))
     else:
-        g.value(f"ld{space}.u32", "r", Mem(at))
+        g.value(f"ld{space}.{type_}", letter, Mem(at))

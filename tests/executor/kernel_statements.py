@@ -204,7 +204,11 @@ def _exchange(g: Generator, c: Context) -> None:
     size, dynamic = g.settings.threads, g.chance(0.4)
     own, base, stride = ("own_dynamic", "dynamic", 8) if dynamic else ("own_shared", "shared", 4)
     lin = g.fixed["lin"]
-    g.emit("st.shared.u32", (), Mem(g.fixed[own]), g.any("r"))
+    type_, letter = g.rng.choice([("u32", "r"), ("u32", "r"), ("f32", "f"), ("u16", "h"), ("u8", "r")])
+    if dynamic and g.chance(0.5):
+        type_, letter = g.rng.choice([("u64", "d"), ("f64", "g"), ("v2.u32", "r")])
+    values = [g.any(letter) for _ in range(2 if type_ == "v2.u32" else 1)]
+    g.emit(f"st.shared.{type_}", (), Mem(g.fixed[own]), *values)
     _barrier(g)
     kind = g.rng.randrange(3)
     if kind == 0:
@@ -219,9 +223,13 @@ def _exchange(g: Generator, c: Context) -> None:
     at = g.value("mad.lo.u32", "r", other, stride, g.fixed[base], keep=False)
     if g.chance(0.25):
         wide = g.value("cvt.u64.u32", "d", at, keep=False)
-        g.value("ld.u32", "r", Mem(g.value("cvta.shared.u64", "d", wide, keep=False)))
+        space, where = "", Mem(g.value("cvta.shared.u64", "d", wide, keep=False))
     else:
-        g.value("ld.shared.u32", "r", Mem(at))
+        space, where = ".shared", Mem(at)
+    results = tuple(g.new(letter) for _ in values)
+    g.emit(f"ld{space}.{type_}", results, where)
+    for result in results:
+        g.keep(result)
     _barrier(g)
 
 
