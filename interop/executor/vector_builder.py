@@ -111,10 +111,11 @@ class VectorBuilder(Builder):
         return self.value(f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer")
 
     def widen(self, type_: str, value: str) -> str:
-        """`value` as a vector of its type."""
+        """`value` as a vector of its type, and known as one."""
         kind = self.kind(value)
-        if kind == VARYING:
-            return value
+        return value if kind == VARYING else self.varying(self._widened_out(type_, value, kind))
+
+    def _widened_out(self, type_: str, value: str, kind: Kind) -> str:
         if isinstance(kind, Widened):
             parts = self._parts[value]
             base = self._along("i32", parts.base, kind.stride)
@@ -173,6 +174,8 @@ class VectorBuilder(Builder):
             return "0"  # of whatever: not a multiple of a value that is not affine
         if operation in ("add", "sub"):
             kind = add(self.kind(a), self.kind(b), 1 if operation == "add" else -1)
+        elif operation == "mul" and b == "0":
+            return "0"
         elif operation == "mul" and _LITERAL.fullmatch(b):
             kind = scaled(self.kind(a), int(b))
         elif operation == "mul" and _LITERAL.fullmatch(a):
