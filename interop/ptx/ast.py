@@ -94,7 +94,14 @@ class Not:
     base: Operand
 
 
-Operand = Union[Name, Integer, Float, Offset, Generic, Masked, Address, Vector, Group, Pair, Not]
+@dataclass(frozen=True)
+class Minus:
+    """``-%r1.h0``, an operand of ``vmad``."""
+
+    base: Operand
+
+
+Operand = Union[Name, Integer, Float, Offset, Generic, Masked, Address, Vector, Group, Pair, Not, Minus]
 """Anything that stands behind an opcode."""
 
 

@@ -7,7 +7,8 @@ import gc
 from . import ast
 from .declarations import SPACES, parse_directives, parse_parameters, parse_registers, parse_variables
 from .lexer import Lexer
-from .operands import parse_integer, parse_operands
+from .literals import parse_integer
+from .operands import parse_operands
 from .plain import INSTRUCTION, OTHER, read_guard, read_operands, split_name
 
 _MAX_SCOPES = 256
@@ -161,7 +162,7 @@ class BodyParser:
 
     def _instruction(self, name: str, guard: ast.Guard | None, line: int) -> ast.Instruction:
         opcode, modifiers = split_name(name)
-        operands = parse_operands(self._lexer)
+        operands = parse_operands(self._lexer, opcode == "call")
         file, source_line = self._source
         return ast.Instruction(opcode, modifiers, operands, guard, line, source_line, file)
 

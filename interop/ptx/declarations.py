@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from . import ast
 from .lexer import Lexer
-from .operands import parse_initializer, parse_integer
+from .literals import parse_integer
+from .operands import parse_constant, parse_initializer
 
 SPACES = {".global": "global", ".const": "const", ".shared": "shared", ".local": "local", ".param": "param"}
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
@@ -85,7 +86,7 @@ def _declarator(
     name = lexer.expect_kind("word", "a variable's name").text
     dims: list[int | None] = []
     while lexer.accept("["):
-        dims.append(None if lexer.token.kind == "]" else parse_integer(lexer))
+        dims.append(None if lexer.token.kind == "]" else parse_constant(lexer))
         lexer.expect("]")
     values = None
     if lexer.accept("="):

@@ -80,6 +80,11 @@ class Lexer:
         self.token = self._scan()
         return True
 
+    def back_to(self, position: int) -> None:
+        """Reads on from `position`, inside or before the current token."""
+        self._position = position
+        self.token = self._scan()
+
     def expect(self, text: str) -> Token:
         """The current token, which must be `text`."""
         if self.token.text != text or self.token.kind in ("string", "end"):

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import struct
-
 from . import ast
+from .expressions import ADDITIVE, constant_of, continue_expression, goes_on, parse_expression
 from .lexer import Lexer
+from .literals import parse_literal
 
 # Real PTX nests two deep (a masked generic address in braces); the bound keeps hostile text off the stack limit.
 _MAX_NESTING = 32
-_MAX_DIGITS = 80
+_CONSTANTS = frozenset({"integer", "decimal", "float", "-", "+", "~", "("})
 
 
-def parse_operands(lexer: Lexer) -> tuple[ast.Operand, ...]:
-    """Operands up to the ``;``, which is consumed."""
+def parse_operands(lexer: Lexer, groups: bool = False) -> tuple[ast.Operand, ...]:
+    """Operands up to the ``;``, which is consumed. `groups`: parentheses are around lists, as in calls."""
     operands: list[ast.Operand] = []
     if not lexer.accept(";"):
         while True:
-            operands.append(parse_operand(lexer))
+            operands.append(parse_operand(lexer) if groups or lexer.token.kind != "(" else parse_number(lexer))
             if not lexer.accept(","):
                 break
         lexer.expect(";")
@@ -37,7 +37,10 @@ def parse_operand(lexer: Lexer, depth: int = 0) -> ast.Operand:
     elif kind == "(":
         operand = ast.Group(_list(lexer, "(", ")", depth))
     elif kind == "!":
-        lexer.next()
+        start = lexer.next().position
+        if lexer.token.kind in _CONSTANTS:
+            lexer.back_to(start)
+            return parse_expression(lexer, -1, depth).node()
         operand = ast.Not(parse_operand(lexer, depth + 1))
     else:
         operand = parse_value(lexer, depth)
@@ -62,7 +65,7 @@ def _list(lexer: Lexer, opening: str, closing: str, depth: int) -> tuple[ast.Ope
 def parse_value(lexer: Lexer, depth: int = 0) -> ast.Operand:
     """A literal, a name, or a name plus a constant."""
     token = lexer.token
-    if token.kind in ("integer", "decimal", "float", "-", "+"):
+    if token.kind in _CONSTANTS:
         return parse_number(lexer, depth)
     if token.kind != "word":
         raise lexer.error(f"expected an operand, found {lexer.found()}")
@@ -89,57 +92,53 @@ def _with_offset(lexer: Lexer, base: ast.Operand) -> ast.Operand:
         sign = -1 if lexer.next().kind == "-" else 1
         while lexer.token.kind in ("+", "-"):
             sign = -sign if lexer.next().kind == "-" else sign
-        offset += sign * parse_integer(lexer)
+        position = lexer.token.position
+        if lexer.token.kind not in _CONSTANTS:
+            raise lexer.error(f"expected an integer, found {lexer.found()}")
+        value = parse_expression(lexer, ADDITIVE).value
+        if isinstance(value, float):
+            raise lexer.error("expected an integer", position)
+        offset += sign * value
         found = True
     return ast.Offset(base, offset) if found else base
 
 
+def parse_constant(lexer: Lexer) -> int:
+    """A constant expression that yields an integer which is not negative."""
+    position = lexer.token.position
+    constant = parse_expression(lexer)
+    if isinstance(constant.value, float) or constant.value < 0:
+        raise lexer.error("expected an integer", position)
+    return constant.value
+
+
 def parse_number(lexer: Lexer, depth: int = 0) -> ast.Operand:
-    """A literal with its signs, or the mask form ``0xFF(…)`` of an initialiser."""
-    negative = False
+    """A literal with its signs, an expression of literals, ``0xFF(…)`` in an initialiser, or ``-%r1``."""
+    negative, start = False, lexer.token.position
     while lexer.token.kind in ("+", "-"):
         negative ^= lexer.next().kind == "-"
     token = lexer.token
-    if token.kind == "integer":
-        unsigned = token.text.endswith("U")
-        value = parse_integer(lexer)
-        if lexer.token.kind == "(" and not negative:
-            lexer.next()
-            base = _nested(lexer, depth)
-            lexer.expect(")")
-            return ast.Masked(value, base)
-        return ast.Integer(-value if negative else value, unsigned)
-    if token.kind == "float":
+    if token.kind == "word" and negative:
+        return ast.Minus(ast.Name(lexer.next().text))
+    if token.kind in ("(", "~", "!"):
+        lexer.back_to(start)
+        return parse_expression(lexer, -1, depth).node()
+    literal = parse_literal(lexer)
+    if lexer.token.kind == "(" and not negative and isinstance(literal, ast.Integer):
         lexer.next()
-        width = 32 if token.text[1] in "fF" else 64
-        bits = int(token.text[2:], 16)
-        return ast.Float(bits ^ (int(negative) << (width - 1)), width)
-    if token.kind == "decimal":
-        lexer.next()
-        value64 = float(token.text)
-        (bits,) = struct.unpack("<Q", struct.pack("<d", -value64 if negative else value64))
-        return ast.Float(bits, 64)
-    raise lexer.error(f"expected a number, found {lexer.found()}")
-
-
-def parse_integer(lexer: Lexer) -> int:
-    """An integer literal without a sign: decimal, ``0x…``, ``0b…`` or octal ``0…``."""
-    token = lexer.expect_kind("integer", "an integer")
-    digits = token.text.rstrip("U")
-    if len(digits) > _MAX_DIGITS:
-        raise lexer.error("this integer does not fit 64 bits", token.position)
-    try:
-        if digits[:2] in ("0x", "0X"):
-            value = int(digits, 16)
-        elif digits[:2] in ("0b", "0B"):
-            value = int(digits, 2)
+        base = _nested(lexer, depth)
+        lexer.expect(")")
+        return ast.Masked(literal.value, base)
+    if negative:
+        if isinstance(literal, ast.Integer):
+            literal = ast.Integer(-literal.value, literal.unsigned)
         else:
-            value = int(digits, 8 if digits[0] == "0" and len(digits) > 1 else 10)
-    except ValueError:
-        raise lexer.error(f"'{token.text}' is not an integer", token.position) from None
-    if value >> 64:
-        raise lexer.error("this integer does not fit 64 bits", token.position)
-    return value
+            literal = ast.Float(literal.bits ^ 1 << (literal.width - 1), literal.width)
+    if goes_on(lexer):
+        constant_ = constant_of(literal)
+        if constant_ is not None:
+            return continue_expression(lexer, constant_, -1, depth).node()
+    return literal
 
 
 def parse_initializer(lexer: Lexer) -> tuple[ast.Operand, ...]:

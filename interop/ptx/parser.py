@@ -9,7 +9,7 @@ from .body import BodyParser
 from .declarations import SPACES, parse_directives, parse_parameters, parse_variables
 from .errors import PtxSyntaxError
 from .lexer import Lexer
-from .operands import parse_integer
+from .literals import parse_integer
 
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 

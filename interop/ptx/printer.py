@@ -121,6 +121,8 @@ def print_operand(operand: ast.Operand) -> str:
         return f"0x{operand.mask:X}({print_operand(operand.base)})"
     if isinstance(operand, ast.Not):
         return f"!{print_operand(operand.base)}"
+    if isinstance(operand, ast.Minus):
+        return f"-{print_operand(operand.base)}"
     if isinstance(operand, ast.Pair):
         return f"{print_operand(operand.first)}|{print_operand(operand.second)}"
     brackets = {ast.Address: "[]", ast.Vector: "{}", ast.Group: "()"}[type(operand)]

@@ -7,8 +7,6 @@ REFUSED: dict[str, str] = {
     "mma.sync.aligned.m16n8k4.row.col.f64": "is not supported by the CPU device",
     "mma.sync.aligned.m16n8k8.row.col.f64": "is not supported by the CPU device",
     "mma.sync.aligned.m16n8k16.row.col.f64": "is not supported by the CPU device",
-    "atom.global.v2": "is not supported by the CPU device",
-    "mov.u32 of constant expressions": "expected ')'",
 }
 
 
