@@ -33,6 +33,7 @@ _Static_assert(offsetof(interop_cpu_thread, b) == 24, "thread layout");
 _Static_assert(offsetof(interop_cpu_thread, c) == 28, "thread layout");
 _Static_assert(offsetof(interop_cpu_thread, result) == 32, "thread layout");
 _Static_assert(offsetof(interop_cpu_thread, flag) == 40, "thread layout");
+_Static_assert(offsetof(interop_cpu_thread, exited) == 80, "thread layout");
 
 /* Everything that outlives a launch. */
 static struct {
@@ -123,6 +124,14 @@ void INTEROP_SYM(cpu_no_function)(interop_cpu_block *block, uint32_t x, uint32_t
     INTEROP_SYM(cpu_fail)
     (block, EXECUTION, (uint32_t[]){x, y, z}, "a call of 0x%llx, which is no function of its kind (ptx line %u)",
      (unsigned long long)address, line);
+}
+
+void INTEROP_SYM(cpu_misaligned)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, uint32_t line,
+                                 uint64_t address, uint32_t bytes)
+{
+    INTEROP_SYM(cpu_fail)
+    (block, EXECUTION, (uint32_t[]){x, y, z}, "the address 0x%llx is no multiple of %u (ptx line %u)",
+     (unsigned long long)address, bytes, line);
 }
 
 void INTEROP_SYM(cpu_assertfail)(interop_cpu_block *block, uint32_t x, uint32_t y, uint32_t z, const char *message,

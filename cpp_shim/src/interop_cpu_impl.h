@@ -65,6 +65,8 @@ typedef struct interop_cpu_thread {
     uint32_t tid[3];
     void *frame;                /* the coroutine */
     interop_cpu_segment *stack; /* what it allocated by alloca */
+    void *innermost;            /* the coroutine to resume when that is a function which `frame` called; else NULL */
+    uint32_t exited;            /* by `exit` in such a function */
 } interop_cpu_thread;
 
 typedef struct interop_cpu_chunk {
@@ -248,11 +250,17 @@ enum { INTEROP_CPU_PLACE = 192 };
        uint32_t line))                                                                                                 \
     X(void, cpu_no_function,                                                                                           \
       (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, uint64_t address))                \
+    X(void, cpu_misaligned,                                                                                            \
+      (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, uint64_t address,                 \
+       uint32_t bytes))                                                                                                \
     X(uint64_t, cpu_malloc, (uint64_t bytes, uint64_t align))                                                          \
     X(void, cpu_free,                                                                                                  \
       (interop_cpu_block * block, uint32_t x, uint32_t y, uint32_t z, uint32_t line, uint64_t address))                \
     X(uint64_t, cpu_alloca,                                                                                            \
       (interop_cpu_block * block, interop_cpu_thread * thread, uint32_t line, uint64_t bytes, uint64_t align))         \
+    X(void *, cpu_call_frame, (interop_cpu_block * block, interop_cpu_thread * thread, uint32_t line, uint64_t bytes)) \
+    X(void, cpu_call_return, (interop_cpu_thread * thread))                                                            \
+    X(void, cpu_call_end, (interop_cpu_block * block, void *frame))                                                    \
     X(uint64_t, cpu_stack_save, (const interop_cpu_thread *thread))                                                    \
     X(void, cpu_stack_restore, (interop_cpu_block * block, interop_cpu_thread * thread, uint64_t top))                 \
     X(int32_t, cpu_vprintf, (interop_cpu_block * block, const char *format, const unsigned char *arguments))           \

@@ -138,6 +138,7 @@ enum { SMALLEST = 9, STACK_LIMIT = 1 << 28 };
 struct interop_cpu_segment {
     struct interop_cpu_segment *below;
     size_t bytes, used; /* of data */
+    void *caller;       /* of a coroutine that lies in data */
     uint32_t order;
     _Alignas(64) unsigned char data[];
 };
@@ -211,3 +212,30 @@ void INTEROP_SYM(cpu_stack_restore)(interop_cpu_block *block, interop_cpu_thread
         give_segment(block, segment);
     }
 }
+
+/* ---- functions that are coroutines of their own ---- */
+
+static interop_cpu_segment *segment_of(void *frame)
+{
+    return (interop_cpu_segment *)(void *)((unsigned char *)frame - offsetof(interop_cpu_segment, data));
+}
+
+/* Memory for the frame of a callee, which the scheduler resumes from now on, until cpu_call_return. */
+void *INTEROP_SYM(cpu_call_frame)(interop_cpu_block *block, interop_cpu_thread *thread, uint32_t line, uint64_t bytes)
+{
+    if (bytes > STACK_LIMIT || block->stack_bytes + bytes > STACK_LIMIT)
+        INTEROP_SYM(cpu_fail)
+    (block, EXECUTION, thread->tid, "a function calls itself until the stack is full (ptx line %u)", line);
+    interop_cpu_segment *segment = take_segment(block, (size_t)bytes);
+    segment->caller = thread->innermost;
+    thread->innermost = segment->data;
+    return segment->data;
+}
+
+/* The innermost callee is done. */
+void INTEROP_SYM(cpu_call_return)(interop_cpu_thread *thread)
+{
+    thread->innermost = segment_of(thread->innermost)->caller;
+}
+
+void INTEROP_SYM(cpu_call_end)(interop_cpu_block *block, void *frame) { give_segment(block, segment_of(frame)); }

@@ -274,9 +274,13 @@ static bool run_warp(interop_cpu_block *block, uint32_t index, uint32_t *waits)
         for (uint32_t lane = 0; lane < INTEROP_CPU_WARP && lane < lanes; lane++) {
             interop_cpu_thread *thread = &warp[lane];
             if (thread->wait == INTEROP_CPU_READY) {
-                void (*resume)(void *);
-                memcpy(&resume, thread->frame, sizeof resume);
-                resume(thread->frame);
+                /* A callee that is done leaves the thread ready: its caller goes on. */
+                do {
+                    void *at = thread->innermost != NULL ? thread->innermost : thread->frame;
+                    void (*resume)(void *);
+                    memcpy(&resume, at, sizeof resume);
+                    resume(at);
+                } while (thread->wait == INTEROP_CPU_READY && !finished(thread));
                 progress = true;
                 if (finished(thread)) {
                     thread->wait = INTEROP_CPU_DONE;

@@ -10,6 +10,8 @@ from abi import SymbolNotFound, UnsupportedError
 from interop.ptx import Function, Instruction, Module, Variable, ast
 
 from . import nans
+from .errors import unsupported
+from .opcodes import REFUSED_FORMS, why_refused
 from .pointers import address_taken, call_target, is_indirect, reachable_by
 from .spin import yielding_branches
 
@@ -42,6 +44,7 @@ class Plan:
     taken: tuple[Function, ...] = ()  # functions that indirect calls may reach
     inlined: frozenset[str] = frozenset()  # functions that are written into their callers, because they may suspend
     recursive: frozenset[str] = frozenset()  # functions that may come to call themselves
+    nested: frozenset[str] = frozenset()  # functions that are coroutines of their own: they may suspend and recur
     coroutine: bool = False
     spins: bool = False
     yields: frozenset[int] = frozenset()  # id() of branches in front of which a waiting thread lets others run
@@ -95,7 +98,7 @@ def names_in(operand: ast.Operand) -> Iterator[str]:
     """All names in an operand."""
     if isinstance(operand, ast.Name):
         yield operand.text
-    elif isinstance(operand, (ast.Offset, ast.Generic, ast.Masked, ast.Not)):
+    elif isinstance(operand, (ast.Offset, ast.Generic, ast.Masked, ast.Not, ast.Minus)):
         yield from names_in(operand.base)
     elif isinstance(operand, ast.Pair):
         yield from names_in(operand.first)
@@ -165,6 +168,13 @@ def _suspends(instruction: Instruction) -> bool:
     return instruction.opcode in _WARP or instruction.opcode in _MATRIX
 
 
+def _refuse(body: Sequence[Instruction]) -> None:
+    """Raises for a form that is refused of an opcode which has a translation otherwise."""
+    for instruction in body:
+        if instruction.opcode in REFUSED_FORMS and why_refused(instruction.name, form=True):
+            raise unsupported(instruction)
+
+
 def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], checks: bool = True) -> Plan:
     """Looks at everything that the kernel reaches; for one lane."""
     from .bounds import Checks
@@ -176,6 +186,8 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], checks: 
     graph, taken = _reachable(module, kernel)
     functions = [module.function(name) if name != symbol else kernel for name in graph]
     bodies = {f.name: list(instructions(f.body or ())) for f in functions if f is not None}
+    for body in bodies.values():
+        _refuse(body)
     yields = {name: yielding_branches(f.body or ()) for name, f in ((f.name, f) for f in functions if f is not None)}
     dead = {k for f in functions if f is not None for k in behind_traps(f.body or ())}
     # A thread leaves the kernel by `exit` wherever it stands, so such functions are written into their callers, too.
@@ -191,6 +203,7 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], checks: 
         grown = bool(more)
         waiting |= more
     coroutine = any(yields.values()) or any(_suspends(i) for body in bodies.values() for i in body)
+    recursive = frozenset(name for name in graph if name in _called(graph, name))
     block = kernel.directive("reqntid")
     reachable = tuple(f for f in functions if f is not None)
     return Plan(
@@ -201,8 +214,9 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], checks: 
         (*block, *(1,) * (3 - len(block)))[:3] if block else None,  # type: ignore[arg-type]
         reachable,
         taken,
-        frozenset(waiting - {symbol}),
-        frozenset(name for name in graph if name in _called(graph, name)),
+        frozenset(waiting - recursive - {symbol}),
+        recursive,
+        frozenset(waiting & recursive),
         coroutine,
         any(yields.values()),
         frozenset(branch for found in yields.values() for branch in found),

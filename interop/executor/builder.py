@@ -208,9 +208,13 @@ class Builder:
             return ""
         return self.value(text)
 
-    def call_local(self, name: str, arguments: Sequence[tuple[str, str]]) -> None:
-        """Calls a function without a result that this module defines."""
-        self.line(f'call void @"{name}"({", ".join(f"{t} {v}" for t, v in arguments)})')
+    def call_local(self, name: str, arguments: Sequence[tuple[str, str]], result: str = "void") -> str:
+        """Calls a function that this module defines. The value's name; empty for ``void``."""
+        text = f'call {result} @"{name}"({", ".join(f"{t} {v}" for t, v in arguments)})'
+        if result == "void":
+            self.line(text)
+            return ""
+        return self.value(text)
 
     def intrinsic(self, name: str, type_: str, *values: str, extra: Sequence[tuple[str, str]] = ()) -> str:
         """An LLVM intrinsic of one type: ``intrinsic("fma", "float", a, b, c)``."""

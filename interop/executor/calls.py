@@ -1,8 +1,9 @@
 """Calls: direct and indirect ones of functions of the PTX.
 
 A function that cannot suspend becomes an LLVM function; its parameters and results are passed as pointers to the memory
-that the PTX declares for the call, which LLVM turns into values. One that may suspend is written into its caller. An
-indirect call becomes a switch over the functions that it may reach, each called in either way.
+that the PTX declares for the call, which LLVM turns into values. One that may suspend is written into its caller or,
+where it may come to call itself, is a coroutine whose caller waits until it is done. An indirect call becomes a
+switch over the functions that it may reach, each called in one of these ways.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from .device_functions import BUILTINS
 from .errors import malformed, unsupported
 from .modifiers import Modifiers
 from .pointers import address_of_function, call_target, is_indirect, reachable_by
+from .records import ThreadField
 from .scopes import Callees, Memory
 from .table import Table
 from .types import vector
@@ -65,6 +67,8 @@ def call(t: Translator, i: Instruction, m: Modifiers) -> None:
         _call_function(t, i, parts, function)
     elif parts.target in BUILTINS:
         BUILTINS[parts.target](t, i, parts.results, parts.arguments)
+    elif parts.target.startswith("cuda"):
+        raise unsupported(i, f"{parts.target} is for launches from kernels, which the CPU device does not have")
     else:
         raise unsupported(i, f"the PTX does not define {parts.target}, and the CPU device does not provide it")
 
@@ -140,15 +144,13 @@ def _fetch(t: Translator, passed: _Passed) -> None:
 
 def _enter(t: Translator, i: Instruction, function: Function, passed: _Passed) -> None:
     """The call itself, or the callee's body in its place."""
+    pointers = [("ptr", p) for p in (*passed.arguments, *passed.results)]
+    if function.name in t.plan.nested:
+        _nest(t, i, function, pointers)
+        return
     if function.name not in t.plan.inlined:
-        pointers = [("ptr", p) for p in (*passed.arguments, *passed.results)]
         t.b.call_local(f"func.{t.plan.function.name}.{function.name}", [("ptr", "%blk"), *t.thread_ids(), *pointers])
         return
-    frame = t.frame
-    while frame.caller is not None:
-        if frame.function is function:
-            raise unsupported(i, f"{function.name} calls itself and has barriers or warp operations")
-        frame = frame.caller
     bound: dict[str, Memory] = {}
     for variable, pointer in zip(function.params, passed.arguments):
         if variable.space == "reg":
@@ -166,6 +168,31 @@ def _enter(t: Translator, i: Instruction, function: Function, passed: _Passed) -
     t.instruction = i
     if top:
         stack.restore(t, top)
+
+
+def _nest(t: Translator, i: Instruction, function: Function, pointers: list[tuple[str, str]]) -> None:
+    """A call of a coroutine: where the callee is suspended, so is the caller until the scheduler finds it done."""
+    b = t.b
+    arguments = [("ptr", "%blk"), ("ptr", "%thr"), *t.thread_ids(), *pointers]
+    top = stack.save(t) if stack.allocates(function) else ""
+    callee = b.call_local(f"coro.{t.plan.function.name}.{function.name}", arguments, "ptr")
+    wait, behind = b.new_label("wait"), b.new_label("returned")
+    b.branch_if(b.call("i1", "llvm.coro.done", [("ptr", callee)]), behind, wait)
+    b.label(wait)
+    t.pause()
+    b.label(behind)
+    b.call("void", "llvm.coro.destroy", [("ptr", callee)])
+    if top:
+        stack.restore(t, top)
+    ended, on = b.new_label("ended"), b.new_label("on")
+    exited = b.load("i32", t.thread_field(ThreadField.EXITED))
+    b.branch_if(b.compare("ne", "i32", exited, "0"), ended, on)
+    b.label(ended)
+    frame = t.frame
+    while frame.caller is not None and frame.caller.scopes:
+        frame = frame.caller
+    b.branch(frame.leave)
+    b.label(on)
 
 
 def _memory_of(t: Translator, operand: ast.Operand, variable: Variable) -> str:

@@ -8,7 +8,7 @@ from interop.ptx import Instruction, ast
 
 from .errors import malformed, unsupported
 from .modifiers import Modifiers
-from .records import BlockField, Wait
+from .records import BlockField, ThreadField, Wait
 from .scopes import Label, Targets
 from .table import Table
 
@@ -80,13 +80,15 @@ def ret(t: Translator, i: Instruction, m: Modifiers) -> None:
 
 @TABLE("exit")
 def exit_(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """Ends the thread. A function that does so is always written into its caller."""
+    """Ends the thread. A function that does so is written into its caller, or is a coroutine and tells its caller."""
     if not t.b.reachable:
         return  # behind a trap
     frame = t.frame
     while frame.caller is not None and frame.caller.scopes:
         frame = frame.caller
-    if not frame.function.is_entry:
+    if frame.function.name in t.plan.nested:
+        t.b.store("i32", "1", t.thread_field(ThreadField.EXITED))
+    elif not frame.function.is_entry:
         raise unsupported(i, "in a function that is not written into the kernel")
     t.b.branch(frame.leave)
 

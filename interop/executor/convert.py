@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from interop.ptx import Instruction, ast
 
-from . import halves, nans
+from . import halves, misc, nans
 from .errors import malformed, unsupported
 from .floats import ROUNDING, saturate
 from .modifiers import Modifiers
@@ -73,6 +73,9 @@ def _unpack(t: Translator, destination: ast.Vector, type_: str, value: str) -> N
 @TABLE("cvt")
 def cvt(t: Translator, i: Instruction, m: Modifiers) -> None:
     """Conversion between any two of the integer and floating-point types."""
+    if m.flag("pack"):
+        misc.cvt_pack(t, i, m)
+        return
     source, target = m.type(), m.type()
     if target in _EIGHTS:
         _cvt_eights(t, i, m, source, target)
@@ -353,7 +356,7 @@ def isspacep(t: Translator, i: Instruction, m: Modifiers) -> None:
 
 
 def is_shared(t: Translator, address: str) -> str:
-    """Whether a host address lies in the block's shared memory."""
+    """Whether a generic address (``i64``) lies in shared memory."""
     b = t.b
     offset = b.binary("sub", "i64", address, b.integer_of(t.shared))
     size = b.resize(t.block_field("i32", int(BlockField.SHARED_BYTES)), "i32", "i64")

@@ -29,7 +29,9 @@ def emit_kernel(plan: Plan, text: ModuleText, storage: Storage, record: str, ver
     versions for several lanes."""
     kernel = plan.function
     for function in plan.reachable:
-        if function is not kernel and function.name not in plan.inlined:
+        if function.name in plan.nested:
+            text.functions.append(_nested(plan, text, storage, function))
+        elif function is not kernel and function.name not in plan.inlined:
             text.functions.append(_function(plan, text, storage, function))
     body = _coroutine(plan, text, storage) if plan.coroutine else _loop(plan, text, storage)
     text.functions += body
@@ -57,10 +59,7 @@ def _function(plan: Plan, text: ModuleText, storage: Storage, function: Function
     """A function that cannot suspend."""
     builder = Builder(text)
     t = Translator(builder, storage, plan, False, False)
-    names = [f"%arg{k}" for k in range(len(function.params) + len(function.results))]
-    bound = {}
-    for variable, name in zip((*function.params, *function.results), names):
-        bound[variable.name] = Memory("param", variable, name)
+    names, bound = _passed(function)
     builder.label("start")
     if function.name in plan.recursive:
         # A device has a stack of fixed size and stops the kernel at its end; here the process would be lost.
@@ -82,6 +81,13 @@ def _function(plan: Plan, text: ModuleText, storage: Storage, function: Function
             "}",
         ]
     )
+
+
+def _passed(function: Function) -> tuple[list[str], dict[str, Memory]]:
+    """The names of the pointers that a function takes, and what they stand for in its body."""
+    variables = (*function.params, *function.results)
+    names = [f"%arg{k}" for k in range(len(variables))]
+    return names, {v.name: Memory("param", v, name) for v, name in zip(variables, names)}
 
 
 def _loop(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
@@ -179,16 +185,40 @@ def _coroutine(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
     return ["\n".join([head, *coroutine_frame(text, builder)])]
 
 
-def coroutine_frame(text: ModuleText, builder: Builder) -> list[str]:
-    """What `builder` has written, which ends where the kernel does, as the body of a coroutine."""
+def _nested(plan: Plan, text: ModuleText, storage: Storage, function: Function) -> str:
+    """A function that may suspend and may come to call itself: a coroutine that its callers start."""
+    builder = Builder(text)
+    t = Translator(builder, storage, plan, True, False)
+    names, bound = _passed(function)
+    builder.label("start")
+    t.check_stack(function.line, "0")
+    t.body(function, bound, "leave")
+    builder.label("leave")
+    builder.helper("void", "call_return", [("ptr", "%thr")])
+    arguments = "".join(f", ptr {name}" for name in names)
+    name = f"coro.{plan.function.name}.{function.name}"
+    head = f'define internal ptr @"{name}"({BLOCK}, ptr %thr, {_THREAD}{arguments}) presplitcoroutine #0 {{'
+    text.declare("ptr", f"{text.prefix}cpu_call_frame", ["ptr", "ptr", "i32", "i64"])
+    text.declare("void", f"{text.prefix}cpu_call_end", ["ptr", "ptr"])
+    line = f"i32 {function.line}"
+    frame = f"  %frame = call ptr @{text.prefix}cpu_call_frame(ptr %blk, ptr %thr, {line}, i64 %size)"
+    end = f"  call void @{text.prefix}cpu_call_end(ptr %blk, ptr %memory)"
+    return "\n".join([head, *coroutine_frame(text, builder, frame, end)])
+
+
+def coroutine_frame(text: ModuleText, builder: Builder, frame: str = "", end: str = "") -> list[str]:
+    """What `builder` has written, which ends where the function does, as the body of a coroutine. `frame` takes memory
+    for it, from the block's arena if not said otherwise; `end` gives that back."""
     for intrinsic, (result, types) in _COROUTINE.items():
         text.declare(result, intrinsic, types)
-    text.declare("ptr", f"{text.prefix}cpu_frame", ["ptr", "i64"])
+    if not frame:
+        text.declare("ptr", f"{text.prefix}cpu_frame", ["ptr", "i64"])
+        frame = f"  %frame = call ptr @{text.prefix}cpu_frame(ptr %blk, i64 %size)"
     return [
         "entry:",
         "  %id = call token @llvm.coro.id(i32 64, ptr null, ptr null, ptr null)",
         "  %size = call i64 @llvm.coro.size.i64()",
-        f"  %frame = call ptr @{text.prefix}cpu_frame(ptr %blk, i64 %size)",
+        frame,
         "  %coroutine = call ptr @llvm.coro.begin(token %id, ptr %frame)",
         *builder.entry,
         "  br label %start",
@@ -198,7 +228,8 @@ def coroutine_frame(text: ModuleText, builder: Builder) -> list[str]:
         "resumed.late:",
         "  unreachable",
         "cleanup:",
-        "  %unused = call ptr @llvm.coro.free(token %id, ptr %coroutine)",
+        "  %memory = call ptr @llvm.coro.free(token %id, ptr %coroutine)",
+        *([end] if end else []),
         "  br label %suspend",
         "suspend:",
         "  call void @llvm.coro.end(ptr %coroutine, i1 false, token none)",

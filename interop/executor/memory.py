@@ -25,8 +25,7 @@ SPACES = (
 SCOPES = ("cta", "cluster", "gpu", "sys")
 # How a value may be cached: of no consequence here.
 _CACHING = ("ca", "cg", "cs", "cv", "lu", "wb", "wt", "nc", "unified", "weak")
-_ORDERS = {"volatile": "monotonic", "relaxed": "monotonic", "mmio": "monotonic", "acquire": "acquire",
-           "release": "release"}  # fmt: skip
+_ORDERS = {"volatile": "monotonic", "relaxed": "monotonic", "acquire": "acquire", "release": "release"}
 
 
 def space_of(m: Modifiers) -> str:
@@ -95,6 +94,8 @@ def _variable(t: Translator, memory: Memory, space: str, offset: int) -> str:
 
 def order_of(t: Translator, m: Modifiers, i: Instruction) -> str:
     """LLVM's ordering of a strong access; empty for a weak one."""
+    if m.flag("mmio") and "relaxed" not in m.rest:
+        raise malformed(i, ".mmio comes with .relaxed")
     order = _ORDERS.get(m.take(*_ORDERS), "")
     m.take(*SCOPES)
     return order
@@ -108,6 +109,20 @@ def elements(operand: ast.Operand, count: int, i: Instruction) -> tuple[ast.Oper
     return items
 
 
+def require_alignment(t: Translator, pointer: str, bytes_: int) -> None:
+    """Stops the kernel at an address that is no multiple of `bytes_`, where the host's instruction would fault."""
+    b = t.b
+    address_ = b.integer_of(pointer)
+    odd, on = b.new_label("misaligned"), b.new_label("aligned")
+    rest = b.binary("and", "i64", address_, str(bytes_ - 1))
+    b.branch_if(b.compare("ne", "i64", rest, "0"), odd, on, unlikely=True)
+    b.label(odd)
+    arguments = [("ptr", "%blk"), *t.thread_ids(), ("i32", str(t.instruction.line)), ("i64", address_)]
+    b.helper("void", "misaligned", [*arguments, ("i32", str(bytes_))])
+    b.terminate("unreachable")
+    b.label(on)
+
+
 def vector_length(m: Modifiers) -> int:
     """How many elements an access has; takes the modifier."""
     return int(m.take("v2", "v4", "v8", default="v1")[1:])
@@ -118,6 +133,7 @@ def _suffix(t: Translator, llvm: str, order: str, space: str) -> tuple[str, str]
     align = max(BITS[llvm] // 8, 1)
     if order:
         return "atomic volatile ", f" {order}, align {align}"
+    align = min(align, 8)  # a host has instructions for 16 bytes that do without
     # Only what other threads can reach is annotated: parameters never change, and local memory rules the loop out.
     return "", f", align {align}" + (t.access if space != "param" else "")
 
@@ -135,6 +151,8 @@ def load(t: Translator, i: Instruction, m: Modifiers) -> None:
     llvm = vector(type_)
     pointer = address(t, t.operand(1), space, count * BITS[llvm] // 8, Access.READ)
     before, behind = _suffix(t, llvm, order, space)
+    if order and BITS[llvm] == 128:
+        require_alignment(t, pointer, 16)
     if space == "param" and t.frame.function.is_entry and _is_kernel_parameter(t, t.operand(1)):
         behind += ", !invariant.load !0"
     values = []
@@ -165,6 +183,8 @@ def store(t: Translator, i: Instruction, m: Modifiers) -> None:
     values = [t.read(item, type_, loose=True) for item in elements(t.operand(1), count, i)]
     pointer = address(t, t.operand(0), space, count * BITS[llvm] // 8, Access.WRITE)
     before, behind = _suffix(t, llvm, order, space)
+    if order and BITS[llvm] == 128:
+        require_alignment(t, pointer, 16)
     for index, value in enumerate(values):
         at = t.b.offset(pointer, index * BITS[llvm] // 8)
         t.b.line(f"store {before}{llvm} {value}, ptr {at}{behind}")

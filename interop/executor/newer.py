@@ -1,4 +1,4 @@
-"""Instructions of devices after sm_80: those that only advise do nothing, the others are refused with the reason."""
+"""Instructions of devices after sm_80 that only advise, and do nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from interop.ptx import Instruction
 
-from .errors import malformed, unsupported
+from .errors import malformed
 from .modifiers import Modifiers
 from .table import Table
 
@@ -14,24 +14,6 @@ if TYPE_CHECKING:
     from .translator import Translator
 
 TABLE = Table()
-
-_REASONS = {
-    "wgmma": "matrix products of warp groups, which need sm_90a",
-    "tcgen05": "tensor memory, which needs sm_100a",
-    "mapa": "clusters",
-    "getctarank": "clusters",
-    "multimem": "memory of several devices",
-    "tensormap": "tensor maps, which need sm_90",
-    "clusterlaunchcontrol": "clusters, which need sm_100",
-    "st_async": "clusters",
-    "red_async": "clusters",
-}
-
-
-@TABLE(*_REASONS)
-def refused(t: Translator, i: Instruction, m: Modifiers) -> None:
-    """What the CPU device does not have."""
-    raise unsupported(i, _REASONS[i.opcode])
 
 
 @TABLE("griddepcontrol")

@@ -50,6 +50,7 @@ class ThreadField(IntEnum):
     C = 28
     RESULT = 32
     FLAG = 40
+    EXITED = 80
 
 
 class Wait(IntEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from interop.ptx import Instruction
@@ -47,9 +48,11 @@ _FAMILIES = (
     "matrix",
     "mbarrier",
     "memory",
+    "misc",
     "newer",
     "packed",
     "stack",
+    "video",
     "warp",
     "wmma",
 )
@@ -57,11 +60,9 @@ _FAMILIES = (
 
 def instruction_table() -> Table:
     """All families together."""
-    from importlib import import_module
-
     table = Table()
     for family in _FAMILIES:
-        for opcode, handler in import_module(f"{__package__}.{family}").TABLE.items():
+        for opcode, handler in import_module(f".{family}", __package__).TABLE.items():
             assert opcode not in table, f"two families translate {opcode}"
             table[opcode] = handler
     return table

@@ -299,6 +299,11 @@ class Translator:
         b = self.b
         b.store("i32", str(int(wait)), self.thread_field(ThreadField.WAIT))
         b.store("i32", str(self.instruction.line), self.thread_field(ThreadField.SITE))
+        self.pause()
+
+    def pause(self) -> None:
+        """Suspends the coroutine; what the thread waits for has been said."""
+        b = self.b
         b.module.declare("i8", "llvm.coro.suspend", ["token", "i1"])
         state = b.value("call i8 @llvm.coro.suspend(token none, i1 false)")
         on = b.new_label("resumed")

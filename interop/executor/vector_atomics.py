@@ -38,7 +38,8 @@ def atom(t: VectorTranslator, i: Instruction, m: Modifiers) -> None:
     m.flag("noftz")
     drop_hints(m)
     first = 0 if i.opcode == "red" else 1
-    if not operation or type_ == "b128" or isinstance(t.operand(0), ast.Vector) or len(i.operands) > first + 3:
+    vectors = i.has("v2", "v4", "v8", "async")
+    if not operation or type_ == "b128" or vectors or len(i.operands) > first + 3:
         raise Unsuitable(f"{i.name}")
     where = place(t, t.operand(first), space, BITS[vector(type_)] // 8, Access.UPDATE)
     address = where.address or t.b.integer_of(where.pointer)
@@ -46,15 +47,15 @@ def atom(t: VectorTranslator, i: Instruction, m: Modifiers) -> None:
     unused = i.opcode == "red" or (isinstance(t.operand(0), ast.Name) and t.operand(0).text == "_")  # type: ignore[union-attr]
     plain = space == "shared" and type_ not in FLOATS and type_ not in PACKED
     if unused and t.b.is_uniform(address) and operation in _REDUCTIONS and type_ not in FLOATS and type_ not in PACKED:
-        _together(t, i, operation, type_, address, order, values[0])
+        _together(t, i, operation, type_, space, address, order, values[0])
         return
-    old = _each(t, i, operation, type_, address, order, values, plain)
+    old = _each(t, i, operation, type_, space, address, order, values, plain)
     if not unused:
         t.write(t.operand(0), type_, old)
 
 
 def _together(
-    t: VectorTranslator, i: Instruction, operation: str, type_: str, address: str, order: str, value: str
+    t: VectorTranslator, i: Instruction, operation: str, type_: str, space: str, address: str, order: str, value: str
 ) -> None:
     """All lanes change one place and none asks what was there: one atomic with what they amount to."""
     b, llvm = t.b, vector(type_)
@@ -65,7 +66,7 @@ def _together(
     name = f"llvm.vector.reduce.{_REDUCTIONS[operation]}.v{t.lanes}{llvm}"
     b.module.declare(llvm, name, [b.wide(llvm)])
     total = b.value(f"call {llvm} @{name}({b.wide(llvm)} {kept})")
-    atomics.modify(t, i, operation, type_, b.offset(t.zero, address), order, total)
+    atomics.modify(t, i, operation, type_, space, b.offset(t.zero, address), order, total)
 
 
 def _each(
@@ -73,6 +74,7 @@ def _each(
     i: Instruction,
     operation: str,
     type_: str,
+    space: str,
     address: str,
     order: str,
     values: list[str],
@@ -91,7 +93,7 @@ def _each(
         elif operation == "cas":
             old = atomics.compare_and_swap(t, type_, pointer, order, *given)
         else:
-            old = atomics.modify(t, i, operation, type_, pointer, order, given[0])
+            old = atomics.modify(t, i, operation, type_, space, pointer, order, given[0])
         t.b.store(llvm, old, t.lane_pointer(results, llvm, lane))
 
     t.each_lane(one)

@@ -159,7 +159,8 @@ def match(t: VectorTranslator, i: Instruction, m: Modifiers) -> None:
     type_ = m.type()
     llvm = vector(type_)
     b, wide = t.b, t.b.wide(llvm)
-    value = b.widen(llvm, t.read(t.operand(1), type_))
+    given = t.read(t.operand(1), type_)
+    value = b.widen(llvm, given)
     members = _members(t, t.operand(2))
     destination = t.operand(0)
     second: ast.Operand | None = None
@@ -181,7 +182,7 @@ def match(t: VectorTranslator, i: Instruction, m: Modifiers) -> None:
             t.write(second, "pred", agree)
         t.write(destination, "b32", b.select(agree, "i32", members, "0"))
         return
-    values, results = t.spill(llvm, value), t.lane_memory("i32")
+    values, results = t.spill(llvm, given), t.lane_memory("i32")
 
     def one(lane: str) -> None:
         own = t.b.load(llvm, t.lane_pointer(values, llvm, lane))

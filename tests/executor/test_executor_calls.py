@@ -261,3 +261,109 @@ def test_objects_for_programs_have_the_same_tables() -> None:
     text = cuda(POINTERS)
     first = compile_object(text, ["through", "apply"], prefix="mix_")
     assert first == compile_object(text, ["through", "apply"], prefix="mix_")
+
+
+SUSPENDED = """
+// A reduction that halves the number of lanes at each level, written as a recursion.
+__device__ __noinline__ int halve(int x, int width) {
+  if (width == 0) return x;
+  return halve(x + __shfl_xor_sync(~0u, x, width), width / 2); }
+// All threads of the block take part at each level, and each level is told apart from the next.
+__device__ __noinline__ int rounds(int* shared, int depth) {
+  int t = threadIdx.x, n = blockDim.x;
+  shared[t] = t + depth; __syncthreads();
+  int seen = shared[(t + 1) % n]; __syncthreads();
+  if (depth == 0) return seen;
+  return seen + rounds(shared, depth - 1) + rounds(shared, depth / 2 - (depth > 1)); }
+extern "C" __global__ void sums(int* y) { int t = threadIdx.x + blockIdx.x * blockDim.x; y[t] = halve(t, 16); }
+extern "C" __global__ void tree(int* y, int depth) { extern __shared__ int shared[];
+  y[threadIdx.x + blockIdx.x * blockDim.x] = rounds(shared, depth); }
+"""
+
+
+@pytest.mark.parametrize("options", LEVELS)
+def test_recursion_of_functions_that_wait(options: tuple[str, ...]) -> None:
+    text = cuda(SUSPENDED, *options)
+    y = np.full(192, -1, np.int32)
+    compile_kernel(text, "sums").launch(pointers(y), 3, 64, threads=2)
+    assert np.array_equal(y, np.arange(192).reshape(6, 32).sum(1).repeat(32))
+    kernel = compile_kernel(text, "tree")
+    kernel.launch(bytes(pointers(y)) + struct.pack("<i", 6), 4, 48, shared=4 * 48, threads=2)
+    t = (np.arange(48) + 1) % 48
+
+    def rounds(depth: int) -> np.ndarray:
+        seen = t + depth
+        return seen if depth == 0 else seen + rounds(depth - 1) + rounds(depth // 2 - (depth > 1))
+
+    assert np.array_equal(y, np.tile(rounds(6), 4))
+
+
+def recursive(body: str, end: str = "") -> str:
+    """A function f(n) that calls itself n times, with something in between, and a kernel that calls it."""
+    return assemble_everywhere(
+        HEADER
+        + f""".func (.param .b32 r) f(.param .b32 n);
+.func (.param .b32 r) f(.param .b32 n) {{ .reg .b32 %n, %m, %v; .reg .b64 %a; .reg .pred %q; .param .b32 x, y;
+  ld.param.b32 %n, [n]; mov.u32 %v, 0; setp.eq.u32 %q, %n, 0; @%q bra END; {body}
+  sub.u32 %m, %n, 1; st.param.b32 [x], %m; call (y), f, (x); ld.param.b32 %v, [y]; add.u32 %v, %v, 1; {end}
+END: st.param.b32 [r], %v; ret; }}
+.visible .entry k(.param .u64 p, .param .u32 n) {{ .reg .b64 %p; .reg .b32 %r, %t; .param .b32 x, y;
+  ld.param.u64 %p, [p]; ld.param.u32 %r, [n]; mov.u32 %t, %tid.x; mad.wide.u32 %p, %t, 4, %p; add.u32 %r, %r, %t;
+  st.param.b32 [x], %r; call (y), f, (x); ld.param.b32 %r, [y]; st.global.u32 [%p], %r; ret; }}"""
+    )
+
+
+def test_threads_return_from_different_depths() -> None:
+    out = np.full(32, 2**32 - 1, np.uint32)
+    kernel = compile_kernel(recursive("activemask.b32 %m;"), "k")
+    kernel.launch(bytes(pointers(out)) + struct.pack("<I", 20), 1, 32)
+    assert np.array_equal(out, 20 + np.arange(32))
+
+
+def test_endless_recursion_of_functions_that_wait_stops_the_kernel() -> None:
+    kernel = compile_kernel(recursive("activemask.b32 %m;"), "k")
+    out = np.zeros(4, np.uint32)
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match=r"calls itself until the stack is full \(ptx line \d+\), block"):
+            kernel.launch(bytes(pointers(out)) + struct.pack("<I", 2**31), 10, 4, threads=2)
+        kernel.launch(bytes(pointers(out)) + struct.pack("<I", 500), 1, 4)
+        assert out.tolist() == [500, 501, 502, 503]
+
+
+def test_a_thread_exits_from_deep_inside() -> None:
+    """Those that stay do not wait for it at the barrier behind."""
+    text = recursive("activemask.b32 %m; setp.eq.u32 %q, %n, 5; mov.u32 %m, %tid.x; and.b32 %m, %m, 1;")
+    text = text.replace("and.b32 %m, %m, 1;", "and.b32 %m, %m, 1; setp.eq.and.u32 %q, %m, 1, %q; @%q exit;")
+    text = text.replace("ld.param.b32 %r, [y]; st.global", "ld.param.b32 %r, [y]; bar.sync 0; st.global")
+    out = np.full(32, 2**32 - 1, np.uint32)
+    compile_kernel(text, "k").launch(bytes(pointers(out)) + struct.pack("<I", 9), 1, 32)
+    assert np.array_equal(out, np.where(np.arange(32) % 2, 2**32 - 1, 9 + np.arange(32)))
+
+
+def test_memory_of_the_stack_at_each_level() -> None:
+    """Given back level by level: a thousand calls of a depth of 30 use the same memory."""
+    text = recursive(
+        "alloca.u64 %a, 4096; st.local.u32 [%a+4092], %n; activemask.b32 %m;",
+        "ld.local.u32 %m, [%a+4092]; setp.ne.u32 %q, %m, %n; @%q trap;",
+    )
+    text = text.replace("st.param.b32 [x], %r; call", ".reg .b32 %c; .reg .pred %more; mov.u32 %c, 0; "
+                        "MORE: st.param.b32 [x], %r; call")  # fmt: skip
+    text = text.replace("st.global.u32 [%p], %r;", "add.u32 %c, %c, 1; setp.lt.u32 %more, %c, 1000; @%more bra MORE;"
+                        " st.global.u32 [%p], %r;")  # fmt: skip
+    out = np.full(8, 2**32 - 1, np.uint32)
+    compile_kernel(assemble_everywhere(text), "k").launch(bytes(pointers(out)) + struct.pack("<I", 30), 1, 8)
+    assert np.array_equal(out, 30 + np.arange(8))
+
+
+def test_virtual_functions_that_call_each_other_and_wait() -> None:
+    source = """
+struct Node { Node* left; Node* right; __device__ virtual int sum() const = 0; };
+struct Leaf : Node { int value; __device__ int sum() const override { __syncthreads(); return value; } };
+struct Inner : Node { __device__ int sum() const override { int s = left->sum(); __syncthreads();
+  return s + 10 * right->sum(); } };
+extern "C" __global__ void k(int* y) { Leaf a, b, c; Inner i, j; a.value = threadIdx.x; b.value = 2; c.value = 3;
+  i.left = &a; i.right = &j; j.left = &b; j.right = &c; Node* root = &i; y[threadIdx.x] = root->sum(); }
+"""
+    y = np.full(40, -1, np.int32)
+    compile_kernel(cuda(source, "-G"), "k").launch(pointers(y), 1, 40)
+    assert np.array_equal(y, np.arange(40) + 10 * (2 + 10 * 3))
