@@ -169,7 +169,7 @@ class Context:
                 first = str(problem).strip().splitlines()
                 found.append(Variant(name, note=f"refused: {first[0] if first else type(problem).__name__}"))
             else:
-                found.append(Variant(name, repeated(call), work, verify, lanes_of(kernel)))
+                found.append(Variant(name, repeated(call), work, verify, lanes_of(kernel, block)))
         return found
 
     def _launch(
@@ -231,9 +231,10 @@ class Context:
         return Variant(title, batch, work, note=note)
 
 
-def lanes_of(kernel: Any) -> int:
-    """How many lanes the kernel was translated for."""
-    return int(getattr(kernel, "lanes", None) or kernel._record.lanes)
+def lanes_of(kernel: Any, block: Sequence[int]) -> int:
+    """How many lanes launches with that block have; the kernel has been launched with it."""
+    x, y, z = [*block, 1, 1][:3]
+    return int(kernel._chosen.get((x, y, z), kernel._record).lanes)
 
 
 def close(got: Callable[[], Any], wanted: Any, tolerance: float, what: str) -> Verify:

@@ -39,7 +39,7 @@ def empty_blocks_memory(c: Context) -> Row:
         Path("/proc/self/clear_refs").write_text("5")  # the peak from here on
         before = _memory("VmRSS")
         kernel.launch(b"", 1_000_000, 256, threads=1)
-        variant.samples, variant.lanes = [float(_memory("VmHWM") - before)], lanes_of(kernel)
+        variant.samples, variant.lanes = [float(_memory("VmHWM") - before)], lanes_of(kernel, [256])
     except Exception as problem:
         variant.note = f"refused: {problem}"
     return row
@@ -84,7 +84,7 @@ class FirstUse:
         text = f"{self.ptx}\n// {next(_numbers) if number is None else number}\n"
         kernel = compile_kernel(text, self.symbol, **self.options)
         kernel.launch(pack(*self.params), self.grid, self.block, threads=1)
-        self.lanes = lanes_of(kernel)
+        self.lanes = lanes_of(kernel, self.block)
 
     def batch(self, count: int) -> float:
         with _cache(""):
