@@ -1,4 +1,16 @@
 // Integer intrinsics: bytes and halfwords in a word, bits, wide products, dot products, permutations.
+// NVRTC 13.5 has no dot products of its own without optimisation ("unsupported operation").
+#define DOT(name, instruction)                                                                                         \
+    __device__ unsigned name(unsigned a, unsigned b, int c)                                                            \
+    {                                                                                                                  \
+        asm(instruction " %0, %1, %2, %0;" : "+r"(c) : "r"(a), "r"(b));                                                \
+        return c;                                                                                                      \
+    }
+DOT(dot4_signed, "dp4a.s32.s32")
+DOT(dot4, "dp4a.u32.u32")
+DOT(dot2_low_signed, "dp2a.lo.s32.s32")
+DOT(dot2_high, "dp2a.hi.u32.u32")
+
 extern "C" __global__ void simd(const unsigned *x, const unsigned *y, unsigned *out, unsigned long long *wide, int n)
 {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -16,10 +28,10 @@ extern "C" __global__ void simd(const unsigned *x, const unsigned *y, unsigned *
                           __vabsdiffs2(a, b),
                           __vsadu4(a, b),
                           __byte_perm(a, b, a & 0x7777),
-                          (unsigned)__dp4a((int)a, (int)b, 1000),
-                          __dp4a(a, b, 7u),
-                          (unsigned)__dp2a_lo((int)a, (int)b, -5),
-                          __dp2a_hi(a, b, 3u),
+                          dot4_signed(a, b, 1000),
+                          dot4(a, b, 7),
+                          dot2_low_signed(a, b, -5),
+                          dot2_high(a, b, 3),
                           __brev(a),
                           (unsigned)__clz(a),
                           (unsigned)__ffs(b),
