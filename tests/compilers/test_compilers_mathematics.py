@@ -178,7 +178,6 @@ def simd_rows(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
     ]  # fmt: skip
 
 
-@pytest.mark.xfail(strict=True, reason="vabsdiff4, which CUDA's __vabsdiffu4 and __vsadu4 are, is not supported")
 @pytest.mark.source("simd")
 def test_integer_intrinsics(cuda: Cuda) -> None:
     n = 150
