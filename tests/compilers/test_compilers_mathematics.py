@@ -173,8 +173,8 @@ def simd_rows(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
         np.array([(x ^ y).bit_count() for x, y in zip(A, B)]), A * B >> 32, S * T >> 32,
         (A % 2**24) * (B % 2**24), ((S % 2**24 ^ 2**23) - 2**23) * ((T % 2**24 ^ 2**23) - 2**23), abs(S - T) + 9,
         abs(A - B) + 1, (S + T) >> 1, (A + B + 1) >> 1,
-        np.array([((y << 32 | x) << min(k, 32)) >> 32 for x, y, k in zip(A, B, by)]),
-        np.array([(y << 32 | x) >> x % 32 for x, y in zip(A, B)]),
+        np.array([(y << 32 | x) << min(k, 32) >> 32 & 0xFFFFFFFF for x, y, k in zip(A, B, by)]),
+        np.array([(y << 32 | x) >> x % 32 & 0xFFFFFFFF for x, y in zip(A, B)]),
     ]  # fmt: skip
 
 
