@@ -1,7 +1,8 @@
 """The vector path, second step: basic blocks, post-dominators, liveness of a flattened kernel.
 
 A branch whose lanes part makes a *region*: what lies between it and its immediate post-dominator. Inside of regions
-each block has a mask of the lanes that wait to run it, and the pending block that comes first in the text runs first.
+each block has a mask of the lanes that wait to run it. Blocks run in an order in which loops lie together and all else
+leads forwards; lanes that go around a loop again wait at its header until the others have come to the loop's end.
 A branch to a block that only returns makes no region: its lanes leave the kernel and the others go on together.
 """
 
@@ -65,6 +66,15 @@ class Block:
         """Whether the block does nothing but end its threads."""
         last = self.terminator
         return not self.instructions and last is not None and last.opcode in ("ret", "exit") and last.guard is None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Blocks that can come back to themselves. `depth` counts the loops around."""
+
+    header: int
+    members: frozenset[int]
+    depth: int
 
 
 class Flow:
@@ -135,44 +145,37 @@ class Flow:
     # ---- graph ----
 
     def _find_cycles(self) -> None:
-        """Marks blocks that can come back to themselves (Tarjan, without recursion)."""
-        order: dict[int, int] = {}
-        low: dict[int, int] = {}
-        on_stack: set[int] = set()
-        stack: list[int] = []
-        self.component: list[int] = [-1] * self.exit
-        count = 0
-        for root in range(self.exit):
-            if root in order:
+        """Puts the blocks into an order in which loops lie together and all else runs forwards.
+
+        What can come back to itself is a loop; its header is where it is entered, and without the edges to the header
+        the rest falls apart into blocks and inner loops. So each edge that leads backwards leads to the header of a
+        loop around it, also where a loop has several entries.
+        """
+        self.order: list[int] = []
+        self.loops: list[Loop] = []
+        predecessors = _reversed([b.successors for b in self.blocks], self.exit)
+        # Groups of blocks, and for the last group of a loop the loop that ends behind it.
+        work: list[tuple[list[int], int]] = [(list(range(self.exit)), 0)]
+        while work:
+            nodes, depth = work.pop()
+            if len(nodes) == 1 and nodes[0] not in self.blocks[nodes[0]].successors:
+                self.order.append(nodes[0])
                 continue
-            work = [(root, 0)]
-            while work:
-                index, edge = work.pop()
-                if edge == 0:
-                    order[index] = low[index] = len(order)
-                    stack.append(index)
-                    on_stack.add(index)
-                successors = [s for s in self.blocks[index].successors if s < self.exit]
-                for position in range(edge, len(successors)):
-                    successor = successors[position]
-                    if successor not in order:
-                        work += [(index, position + 1), (successor, 0)]
-                        break
-                    if successor in on_stack:
-                        low[index] = min(low[index], order[successor])
-                else:
-                    if low[index] == order[index]:
-                        members: list[int] = []
-                        while not members or members[-1] != index:
-                            members.append(stack.pop())
-                            on_stack.discard(members[-1])
-                        for member in members:
-                            self.component[member] = count
-                            self.blocks[member].cyclic = len(members) > 1 or index in self.blocks[index].successors
-                        count += 1
-                    if work:
-                        parent = work[-1][0]
-                        low[parent] = min(low[parent], low[index])
+            groups = _components(nodes, [b.successors for b in self.blocks])
+            if len(groups) > 1:
+                work += [(group, depth) for group in groups]  # the first to run is the last of the list
+                continue
+            members = set(nodes)
+            entered = [n for n in nodes if any(p not in members for p in predecessors[n])]
+            header = min(entered or nodes)
+            self.loops.append(Loop(header, frozenset(members), depth))
+            for node in nodes:
+                self.blocks[node].cyclic = True
+            self.order.append(header)
+            rest = [n for n in nodes if n != header]
+            if rest:
+                work += [(group, depth + 1) for group in _components(rest, [b.successors for b in self.blocks])]
+        self.position = {index: k for k, index in enumerate(self.order)}
 
     def _check_entries(self) -> None:
         """Refuses loops that are entered anywhere but at their first block in the text, as where LLVM writes the end of
@@ -199,11 +202,7 @@ class Flow:
         end = self.exit
         successors = [list(self.staying(k)) for k in range(end)]
         while True:
-            predecessors: list[list[int]] = [[] for _ in range(end + 1)]
-            for index, found in enumerate(successors):
-                for successor in found:
-                    predecessors[successor].append(index)
-            order = _postorder(end, predecessors)
+            order = _postorder(end, _reversed(successors, end))
             # From there no lane comes to the end except by leaving, so that leaving is the end of the way.
             others = set(range(end)) - set(order)
             leaving = [k for k in others if len(self.staying(k)) < len(self.blocks[k].successors)]
@@ -248,6 +247,56 @@ class Flow:
             seen.add(index)
             pending += self.staying(index) if self.blocks[index].successors else ()
         return seen
+
+
+def _reversed(successors: Sequence[Sequence[int]], end: int) -> list[list[int]]:
+    """The predecessors of each node up to `end`."""
+    predecessors: list[list[int]] = [[] for _ in range(end + 1)]
+    for index, found in enumerate(successors):
+        for successor in found:
+            predecessors[successor].append(index)
+    return predecessors
+
+
+def _components(nodes: Sequence[int], successors: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Strongly connected components among `nodes` (Tarjan, without recursion), each in the order of the text; one that
+    leads to another comes behind it."""
+    among = set(nodes)
+    number: dict[int, int] = {}
+    low: dict[int, int] = {}
+    on_stack: set[int] = set()
+    stack: list[int] = []
+    found: list[list[int]] = []
+    for root in nodes:
+        if root in number:
+            continue
+        work = [(root, 0)]
+        while work:
+            index, edge = work.pop()
+            if edge == 0:
+                number[index] = low[index] = len(number)
+                stack.append(index)
+                on_stack.add(index)
+            # The last successor first: then the blocks come, as far as possible, in the order of the text.
+            following = sorted((s for s in successors[index] if s in among), reverse=True)
+            for position in range(edge, len(following)):
+                successor = following[position]
+                if successor not in number:
+                    work += [(index, position + 1), (successor, 0)]
+                    break
+                if successor in on_stack:
+                    low[index] = min(low[index], number[successor])
+            else:
+                if low[index] == number[index]:
+                    members: list[int] = []
+                    while not members or members[-1] != index:
+                        members.append(stack.pop())
+                        on_stack.discard(members[-1])
+                    found.append(sorted(members))
+                if work:
+                    parent = work[-1][0]
+                    low[parent] = min(low[parent], low[index])
+    return found
 
 
 def _postorder(root: int, edges: Sequence[Sequence[int]]) -> list[int]:

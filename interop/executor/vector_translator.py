@@ -66,6 +66,7 @@ class _Region:
     first: int = 0
     exits: bool = False
     waits: list[int] = field(default_factory=list)  # blocks that begin with something that lanes do together
+    ends: dict[int, list[int]] = field(default_factory=dict)  # last blocks of loops: the headers, innermost first
 
 
 @dataclass
@@ -140,10 +141,14 @@ class VectorTranslator(Translator):
                 ends.add(end)
             if len(ends) != 1:
                 raise Unsuitable("lanes that part meet in more than one place")
-            ordered = sorted(blocks)
+            ordered = sorted(blocks, key=flow.position.__getitem__)
             region_ = _Region(ordered, ends.pop(), ordered[0])
             region_.waits = [k for k in ordered if self._waits(flow.blocks[k])]
             region_.exits = any(self._leaves(s) for k in ordered for s in flow.blocks[k].successors)
+            for loop in sorted(flow.loops, key=lambda found: -found.depth):
+                inside_ = [k for k in ordered if k in loop.members]
+                if loop.header in blocks and inside_:
+                    region_.ends.setdefault(inside_[-1], []).append(loop.header)
             self._regions.append(region_)
             self._region_of.update({k: region_ for k in ordered})
 
@@ -344,8 +349,8 @@ class VectorTranslator(Translator):
         if first is not None:
             self._pend(0, self.live_bits())
         self.b.branch("run.0")
-        for block in self.plan.flow.blocks:
-            self._block(block)
+        for index in self.plan.flow.order:
+            self._block(self.plan.flow.blocks[index])
         for index in range(len(self._regions)):
             self._close(index)
 
@@ -367,18 +372,24 @@ class VectorTranslator(Translator):
         for instruction in block.instructions:
             self._instruction(instruction)
         self._terminate(block, region)
+        if region is not None and block.index in region.ends:
+            self._repeat(block.index, region)
 
     def _check(self, block: Block, region: _Region) -> None:
         """Goes on to the block if lanes wait for it, else to the next of the region."""
+        self.b.label(f"check.{block.index}")
+        self.b.branch_if(self._is_ready(block, region), f"run.{block.index}", self._next(block.index, region))
+
+    def _is_ready(self, block: Block, region: _Region) -> str:
+        """Whether lanes wait for the block, and none of them for others."""
         b = self.b
-        b.label(f"check.{block.index}")
         bits = b.value(f"load {self.bits}, ptr {self._masks[block.index]}")
         ready = b.value(f"icmp ne {self.bits} {bits}, 0")
-        if block.index in region.waits:
-            released = b.value(f"load i1, ptr {self._released[block.index]}")
-            go = b.value(f"or i1 {self._complete(block, bits)}, {released}")
-            ready = b.value(f"and i1 {ready}, {go}")
-        b.branch_if(ready, f"run.{block.index}", self._next(block.index, region))
+        if block.index not in region.waits:
+            return ready
+        released = b.value(f"load i1, ptr {self._released[block.index]}")
+        go = b.value(f"or i1 {self._complete(block, bits)}, {released}")
+        return b.value(f"and i1 {ready}, {go}")
 
     def _complete(self, block: Block, arrived: str) -> str:
         """Whether all lanes that the operation at the block's beginning waits for have arrived."""
@@ -403,6 +414,25 @@ class VectorTranslator(Translator):
         return Builder.resize(self.b, value, "i32", self.bits)
 
     def _next(self, index: int, region: _Region) -> str:
+        """Where to go on behind a block of a region: to the headers of loops that end there, then to the next block."""
+        return f"again.{index}" if index in region.ends else self._following(index, region)
+
+    def _repeat(self, index: int, region: _Region) -> None:
+        """The end of loops: lanes that go around again do so, of the innermost loop first."""
+        b = self.b
+        b.label(f"again.{index}")
+        for header in region.ends[index]:
+            behind = b.new_label("on")
+            again = b.new_label("go")
+            b.branch_if(self._is_ready(self.plan.flow.blocks[header], region), again, behind)
+            b.label(again)
+            self._active = b.value(f"load {self.bits}, ptr {self._masks[header]}")  # for the thread that a poll names
+            control.poll(self)
+            b.branch(f"check.{header}")
+            b.label(behind)
+        b.branch(self._following(index, region))
+
+    def _following(self, index: int, region: _Region) -> str:
         position = region.blocks.index(index) + 1
         if position < len(region.blocks):
             return f"check.{region.blocks[position]}"
@@ -474,6 +504,10 @@ class VectorTranslator(Translator):
         elif self._is_inside(target):
             self._pend(target, bits)
 
+    def _is_backward(self, block: Block, target: int) -> bool:
+        position = self.plan.flow.position
+        return position[target] <= position[block.index]
+
     def _is_inside(self, target: int) -> bool:
         """Whether lanes that go to the block come to wait for it."""
         return target in self._masks and not self._leaves(target)
@@ -515,13 +549,11 @@ class VectorTranslator(Translator):
 
     def _jump(self, block: Block, region: _Region | None, target: int) -> None:
         """All active lanes go to one block."""
-        if target <= block.index:
+        if region is None and not self._leaves(target) and self._is_backward(block, target):
             control.poll(self)
         self._edge(target, self._active)
         if region is None:
             self.b.branch("finish" if self._leaves(target) else f"run.{target}")
-        elif self._is_inside(target) and target <= block.index:
-            self.b.branch(f"check.{target}")
         else:
             self.b.branch(self._next(block.index, region))
 
@@ -573,12 +605,6 @@ class VectorTranslator(Translator):
         if region is None:
             self._enter(block, ways)
             return
-        for target, bits in sorted(ways):
-            if self._is_inside(target) and target <= block.index:
-                behind = b.new_label("on")
-                control.poll(self)
-                b.branch_if(b.value(f"icmp ne {self.bits} {bits}, 0"), f"check.{target}", behind)
-                b.label(behind)
         b.branch(self._next(block.index, region))
 
     def _switched(self, block: Block, last: Instruction) -> list[tuple[int, str]]:
@@ -608,9 +634,10 @@ class VectorTranslator(Translator):
             b.branch_if(b.value(f"icmp eq {self.bits} {self.live_bits()}, 0"), "finish", on)
             b.label(on)
         if inside:
-            if min(inside) <= block.index:
+            first = min(inside, key=self.plan.flow.position.__getitem__)
+            if self._is_backward(block, first):
                 control.poll(self)
-            b.branch(f"check.{min(inside)}")
+            b.branch(f"check.{first}")
         elif staying:
             b.branch(f"run.{staying[0]}")
         else:
