@@ -26,9 +26,10 @@ from . import (
 from .analysis import Plan, names_in
 from .atomics import TABLE as ATOMICS
 from .local import needs_window
+from .spin import yielding_branches
 from .table import Table
 from .vector_flatten import Flat, Unsuitable, flatten
-from .vector_flow import SYNCHRONIZING, Flow
+from .vector_flow import SYNCHRONIZING, Flow, Loop
 from .vector_kinds import Kinds, analyse
 from .vector_translator import VectorPlan
 
@@ -61,6 +62,8 @@ def plan_vector(module: Module, base: Plan, lanes: int, whole: bool) -> VectorPl
         raise Unsuitable("it takes 32-bit addresses of local memory")
     flat = flatten(module, base.function)
     flow = Flow(flat)
+    if yielding_branches(flat.items) or any(_may_wait(flow, loop) for loop in flow.loops):
+        raise Unsuitable("its threads wait for each other through memory")
     warps = _needs_warps(flat)
     if warps and lanes != 32:
         raise Unsuitable("its lanes work together, which takes strands of 32 lanes")
@@ -74,6 +77,17 @@ def plan_vector(module: Module, base: Plan, lanes: int, whole: bool) -> VectorPl
 
 def _instructions(flat: Flat) -> list[Instruction]:
     return [i for i in flat.items if isinstance(i, Instruction)]
+
+
+def _may_wait(flow: Flow, loop: Loop) -> bool:
+    """Whether a loop may wait for what another thread writes although its condition does not show it, since it passes
+    through local memory, as in code that is not optimised."""
+    body = [i for index in loop.members for i in flow.blocks[index].instructions]
+    own = {name for name, v in flow.flat.variables.items() if v.space == "local"}
+    asks = any(i.opcode == "atom" and i.has("cas", "exch") for i in body) or any(
+        i.opcode == "ld" and i.has("volatile", "relaxed", "acquire", "mmio") for i in body
+    )
+    return asks and bool(own) and any(i.opcode == "ld" and not i.has("global", "shared", "const") for i in body)
 
 
 def _is_block_barrier(i: Instruction) -> bool:
