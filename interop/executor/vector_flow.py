@@ -92,7 +92,6 @@ class Flow:
         self.numbers: dict[str, int] = {name: k for k, name in enumerate(flat.registers)}
         self._number_registers()
         self._find_cycles()
-        self._check_entries()
         self.ipdom = self._post_dominators()
 
     # ---- liveness ----
@@ -176,20 +175,6 @@ class Flow:
             if rest:
                 work += [(group, depth + 1) for group in _components(rest, [b.successors for b in self.blocks])]
         self.position = {index: k for k, index in enumerate(self.order)}
-
-    def _check_entries(self) -> None:
-        """Refuses loops that are entered anywhere but at their first block in the text, as where LLVM writes the end of
-        a loop in front of its beginning: pending blocks run in the order of the text, which is the wrong one there."""
-        first: dict[int, int] = {}
-        for block in self.blocks:
-            if block.cyclic:
-                first.setdefault(self.component[block.index], block.index)
-        entries = [(0, -1), *((s, b.index) for b in self.blocks for s in b.successors if s < self.exit)]
-        for target, source in entries:
-            component = self.component[target]
-            inside = source >= 0 and self.component[source] == component
-            if not inside and first.get(component, target) != target:
-                raise Unsuitable("it has a loop that begins behind its end in the text")
 
     def staying(self, index: int) -> list[int]:
         """The successors without those in which lanes only leave the kernel, unless there are no others."""

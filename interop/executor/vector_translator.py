@@ -131,12 +131,11 @@ class VectorTranslator(Translator):
                 merged.remove(other)
             if region:
                 merged.append(region)
-        inside = set().union(*merged) if merged else set()
         for blocks in merged:
             ends = set()
             for index in blocks:
                 end = flow.ipdom[index]
-                while end in inside:
+                while end in blocks:
                     end = flow.ipdom[end]
                 ends.add(end)
             if len(ends) != 1:
@@ -449,13 +448,15 @@ class VectorTranslator(Translator):
             b.label(f"release.{index}")
             self._release(region, waiting)
             b.label(f"behind.{index}")
+        # Another region may begin right behind this one; then the lanes wait for its first block.
+        behind = f"check.{region.behind}" if region.behind in self._masks else f"run.{region.behind}"
         if region.behind == self.plan.flow.exit:
             b.branch("finish")
         elif region.exits:
             gone = b.value(f"icmp eq {self.bits} {self.live_bits()}, 0")
-            b.branch_if(gone, "finish", f"run.{region.behind}")
+            b.branch_if(gone, "finish", behind)
         else:
-            b.branch(f"run.{region.behind}")
+            b.branch(behind)
 
     def _any_of(self, masks: Iterable[str]) -> str:
         total = "0"
