@@ -202,8 +202,10 @@ def plan_kernel(module: Module, symbol: str, table: dict[str, Handler], checks: 
         more = {name for name, called in graph.items() if called & waiting} - waiting
         grown = bool(more)
         waiting |= more
-    coroutine = any(yields.values()) or any(_suspends(i) for body in bodies.values() for i in body)
     recursive = frozenset(name for name in graph if name in _called(graph, name))
+    # Functions that call themselves and may end the thread are coroutines, which only a coroutine can wait for.
+    coroutine = any(yields.values()) or any(_suspends(i) for body in bodies.values() for i in body)
+    coroutine = coroutine or bool(waiting & recursive)
     block = kernel.directive("reqntid")
     reachable = tuple(f for f in functions if f is not None)
     return Plan(
