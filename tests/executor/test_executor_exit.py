@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from executor_harness import pointers, run
 
-from abi import ExecutionError, UnsupportedError
+from abi import ExecutionError
 
 FACTORIAL = """.func (.param .b32 r) factorial(.param .b32 n) {
 .reg .b32 %n, %m; .reg .pred %p; ld.param.u32 %n, [n];
@@ -31,8 +33,18 @@ def test_exit_behind_a_trap_in_a_recursive_function() -> None:
         run(text, "k", pointers(out, 6), 1, 8)
 
 
-@pytest.mark.parametrize("end", ["exit;", "@%p trap; exit;", "trap; on: exit;"])
-def test_exit_that_may_run_is_no_part_of_recursion(end: str) -> None:
+def test_exit_in_a_recursive_function_ends_the_thread() -> None:
+    out = np.full(8, 0xA5A5A5A5, np.uint32)
+    run(FACTORIAL.replace("TRAP", "exit;"), "k", pointers(out, 9), 1, 8)
+    assert out.tolist() == [math.factorial(n) for n in range(9, 13)] + [0xA5A5A5A5] * 4
+
+
+@pytest.mark.parametrize("end", ["@%p trap; exit;", "trap; on: exit;"])
+def test_a_trap_in_front_of_an_exit_that_may_run(end: str) -> None:
+    out = np.full(8, 0xA5A5A5A5, np.uint32)
     text = FACTORIAL.replace("TRAP", end)
-    with pytest.raises(match="factorial calls itself"):
-        run(text, "k", pointers(np.zeros(8, np.uint32), 0), 1, 8)
+    run(text, "k", pointers(out, 5), 1, 8)
+    assert out.tolist() == [math.factorial(n) for n in range(5, 13)]
+    if end.startswith("trap"):
+        with pytest.raises(ExecutionError, match="trap"):
+            run(text, "k", pointers(out, 9), 1, 8)
