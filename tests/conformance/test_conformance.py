@@ -19,7 +19,8 @@ _FAMILY = {case.name: name for name in FAMILIES for case in family(name)}
 def lanes_of(index: int, case: Case) -> tuple[int, ...]:
     """All cases run a lane at a time and, where the vector path has the instruction, on whole warps; of those in which
     threads do not work together every fourth runs on 8 and another fourth on 16 lanes."""
-    scalar = "with a count" in case.name  # barriers of a number of threads
+    # Barriers of a number of threads; atomics of short vectors.
+    scalar = "with a count" in case.name or case.name.startswith("atom.global.v")
     if scalar or refusal(case.name) is not None:
         return (1,)
     alone = not case.together and "%lane" not in case.text
