@@ -15,10 +15,11 @@ from .emit import BLOCK, coroutine_frame, kernel_parameters, parameters_attribut
 from .records import BlockField as Field
 from .storage import Storage
 from .vector_builder import VectorBuilder
+from .vector_control import VectorPlan
 from .vector_flatten import Unsuitable
 from .vector_kinds import analyse
 from .vector_plan import WARPS, WHOLE, plan_vector, refuse_parted_barriers
-from .vector_translator import Mismatch, VectorPlan, VectorTranslator
+from .vector_translator import Mismatch, VectorTranslator
 
 _STRAND = "i32 %tid.x, i32 %tid.y, i32 %tid.z, i32 %live.lanes"
 _ATTEMPTS = 200

@@ -28,10 +28,10 @@ from .atomics import TABLE as ATOMICS
 from .local import needs_window
 from .spin import yielding_branches
 from .table import Table
+from .vector_control import VectorPlan
 from .vector_flatten import Flat, Unsuitable, flatten
 from .vector_flow import SYNCHRONIZING, Flow, Loop
 from .vector_kinds import Kinds, analyse
-from .vector_translator import VectorPlan
 
 LANES = (8, 16, 32)
 """How many lanes a strand may have."""
