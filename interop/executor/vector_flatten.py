@@ -20,6 +20,16 @@ LIMIT = 60_000
 """Instructions of a flattened kernel; a larger one is left to the one-lane path."""
 
 
+_OPERANDS = {
+    **dict.fromkeys(("ld", "ldu", "st", "mov", "cvta", "cvt", "red", "brx", "elect"), 2),
+    **dict.fromkeys(("add", "sub", "mul", "and", "or", "xor", "shl", "shr", "atom", "vote", "match", "redux"), 3),
+    **dict.fromkeys(("mad", "selp", "slct"), 4),
+    "shfl": 5,
+    "bra": 1,
+}
+"""How many operands the analysis takes for granted."""
+
+
 class Unsuitable(Exception):
     """The kernel is one for the one-lane path; the message says why."""
 
@@ -162,6 +172,8 @@ class _Flattener:
     def _instruction(self, i: Instruction) -> None:
         if len(self.flat.items) > LIMIT:
             raise Unsuitable(f"it has more than {LIMIT} instructions")
+        if len(i.operands) < _OPERANDS.get(i.opcode, 0) or (i.has("warp") and not i.operands):
+            raise Unsuitable(f"`{i.name}` lacks operands")  # the one-lane path says what is wrong
         if i.guard is not None:
             register = self._name(i.guard.register)
             if register != i.guard.register:
