@@ -149,15 +149,17 @@ def test_a_forked_child_can_be_interrupted_and_has_budgets() -> None:
 
 def test_a_handler_may_launch_kernels_itself() -> None:
     x = np.zeros(1, np.uint64)
+    inner, endless = compile_kernel(BLOCKS, "k"), compile_kernel(ENDLESS, "k")  # the signal comes during the launch
+    inner.launch(pointers(np.zeros(1, np.uint64)), 1, 32)
 
     def launch(*_: object) -> None:
-        compile_kernel(BLOCKS, "k").launch(pointers(x), 10, 32)
+        inner.launch(pointers(x), 10, 32)
 
     before = signal.signal(signal.SIGUSR2, launch)
     try:
         timer = interrupt_soon(signal.SIGUSR2, 0.1)
         with pytest.raises(ExecutionError, match="time budget"):
-            compile_kernel(ENDLESS, "k").launch(b"", 1, 1, budget=0.4)
+            endless.launch(b"", 1, 32, budget=0.4)
         timer.join()
     finally:
         signal.signal(signal.SIGUSR2, before)
