@@ -252,13 +252,30 @@ static bool reserve_sites(interop_cpu_block *block, size_t count)
 
 /* ---- running blocks ---- */
 
-static void run_block(interop_cpu_block *block, uint64_t index)
+static void place_block(interop_cpu_block *block, uint64_t index)
 {
-    const interop_cpu_job *job = block->job;
-    const uint64_t x = job->grid[0], y = job->grid[1];
+    const uint64_t x = block->job->grid[0], y = block->job->grid[1];
     block->ctaid[0] = (uint32_t)(index % x);
     block->ctaid[1] = (uint32_t)(index / x % y);
     block->ctaid[2] = (uint32_t)(index / x / y);
+}
+
+/* The next one in the grid: divisions are for the first of a chunk. */
+static void advance_block(interop_cpu_block *block)
+{
+    const uint32_t *grid = block->job->grid;
+    if (++block->ctaid[0] < grid[0])
+        return;
+    block->ctaid[0] = 0;
+    if (++block->ctaid[1] < grid[1])
+        return;
+    block->ctaid[1] = 0;
+    block->ctaid[2]++;
+}
+
+static void run_block(interop_cpu_block *block)
+{
+    const interop_cpu_job *job = block->job;
     if (block->copies != NULL)
         INTEROP_SYM(cpu_clear_copies)(block); /* what the block before did not wait for */
     const interop_cpu_program *program = job->kernel->extra;
@@ -295,8 +312,9 @@ static void run_chunks(interop_cpu_block *block, bool first)
             break;
         const uint64_t end = begin + job->chunk < job->total ? begin + job->chunk : job->total;
         uint64_t index = begin;
-        for (; index < end && !INTEROP_SYM(cpu_must_stop)(block); index++)
-            run_block(block, index);
+        place_block(block, begin);
+        for (; index < end && !INTEROP_SYM(cpu_must_stop)(block); index++, advance_block(block))
+            run_block(block);
         if (index < end)
             atomic_store(&job->cut, 1);
         if (waiting && INTEROP_SYM(cpu_seconds)() - start > 10e-6) {
