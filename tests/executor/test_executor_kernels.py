@@ -269,7 +269,8 @@ def test_scan_of_a_block(options: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("grid", [(37, 5, 3), (1, 1, 200), (1, 300, 2), (513, 1, 1)])
 def test_every_block_of_a_grid_runs_once(grid: tuple[int, int, int]) -> None:
-    text = """.visible .entry k(.param .u64 out) { .reg .b64 %o; .reg .b32 %r, %x, %y, %z, %nx, %ny; ld.param.u64 %o, [out];
+    text = """.visible .entry k(.param .u64 out) { .reg .b64 %o; .reg .b32 %r, %x, %y, %z, %nx, %ny;
+    ld.param.u64 %o, [out];
     mov.u32 %x, %ctaid.x; mov.u32 %y, %ctaid.y; mov.u32 %z, %ctaid.z; mov.u32 %nx, %nctaid.x; mov.u32 %ny, %nctaid.y;
     mad.lo.u32 %r, %z, %ny, %y; mad.lo.u32 %r, %r, %nx, %x; mad.wide.u32 %o, %r, 4, %o; red.global.add.u32 [%o], 1;
     ret; }"""
