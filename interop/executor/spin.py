@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from interop.ptx import Instruction, ast
 
+from .graph import components
+
 _STRONG = {"volatile", "relaxed", "acquire", "mmio"}
 
 
@@ -89,44 +91,6 @@ def _graph(statements: Sequence[ast.Statement]) -> list[_Node]:
     return nodes
 
 
-def _components(nodes: Sequence[_Node]) -> list[list[int]]:
-    """Strongly connected components (Tarjan), without recursion."""
-    order: dict[int, int] = {}
-    low: dict[int, int] = {}
-    on_stack: set[int] = set()
-    stack: list[int] = []
-    found: list[list[int]] = []
-    for root in range(len(nodes)):
-        if root in order:
-            continue
-        work = [(root, 0)]
-        while work:
-            index, edge = work.pop()
-            if edge == 0:
-                order[index] = low[index] = len(order)
-                stack.append(index)
-                on_stack.add(index)
-            successors = nodes[index].successors
-            for position in range(edge, len(successors)):
-                successor = successors[position]
-                if successor not in order:
-                    work += [(index, position + 1), (successor, 0)]
-                    break
-                if successor in on_stack:
-                    low[index] = min(low[index], order[successor])
-            else:
-                if low[index] == order[index]:
-                    component: list[int] = []
-                    while not component or component[-1] != index:
-                        component.append(stack.pop())
-                        on_stack.discard(component[-1])
-                    found.append(component)
-                if work:
-                    parent = work[-1][0]
-                    low[parent] = min(low[parent], low[index])
-    return found
-
-
 def _slice(registers: set[str], body: Sequence[Instruction]) -> list[Instruction]:
     """The instructions of a loop that `registers` depend on."""
     needed, taken = set(registers), set()
@@ -161,7 +125,7 @@ def yielding_branches(statements: Sequence[ast.Statement]) -> set[int]:
     if not any(i.opcode in ("atom", "ld", "mbarrier") for node in nodes for i in node.instructions):
         return set()
     found: set[int] = set()
-    for component in _components(nodes):
+    for component in components(range(len(nodes)), [node.successors for node in nodes]):
         members = set(component)
         if len(component) == 1 and component[0] not in nodes[component[0]].successors:
             continue

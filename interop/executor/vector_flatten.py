@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from interop.ptx import Function, Instruction, Module, Variable, ast
 
-from .analysis import callee
+from .analysis import callee, names_in
 from .device_functions import BUILTINS
 from .scopes import Scope
 from .special import is_special
@@ -293,18 +293,6 @@ def _fixed(i: Instruction, variables: dict[str, Variable]) -> _Access | None:
     return _Access(base.text, offset, ast.TYPE_BITS[type_], count)
 
 
-def _names(operand: ast.Operand) -> list[str]:
-    if isinstance(operand, ast.Name):
-        return [operand.text]
-    if isinstance(operand, (ast.Offset, ast.Not, ast.Generic)):
-        return _names(operand.base)
-    if isinstance(operand, ast.Pair):
-        return _names(operand.first) + _names(operand.second)
-    if isinstance(operand, (ast.Address, ast.Vector, ast.Group)):
-        return [n for item in operand.items for n in _names(item)]
-    return []
-
-
 def _registers_for_params(flat: Flat) -> None:
     """Replaces the ``.param`` variables of calls by registers, one for each place that is accessed."""
     candidates = {n: v for n, v in flat.variables.items() if v.space == "param" and v not in flat.function.params}
@@ -317,7 +305,7 @@ def _registers_for_params(flat: Flat) -> None:
         access = _fixed(item, candidates)
         if access is None:
             for operand in item.operands:
-                for name in _names(operand):
+                for name in names_in(operand):
                     places.pop(name, None)
             continue
         found = places.get(access.name)

@@ -8,11 +8,13 @@ A branch to a block that only returns makes no region: its lanes leave the kerne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from interop.ptx import Instruction, ast
 
+from .analysis import names_in
+from .graph import components
 from .vector_flatten import Flat, Unsuitable
 
 SYNCHRONIZING = {"shfl", "vote", "match", "redux", "elect", "activemask", "bar", "barrier", "mma", "wmma", "ldmatrix",
@@ -24,20 +26,6 @@ NO_RESULT = {"st", "red", "bra", "brx", "bar", "barrier", "ret", "exit", "membar
              "prefetchu", "cp", "nanosleep", "pmevent", "call", "stmatrix", "brkpt", "discard", "applypriority",
              "griddepcontrol", "setmaxnreg"}  # fmt: skip
 """Instructions whose first operand is not a destination."""
-
-
-def registers_in(operand: ast.Operand) -> Iterator[str]:
-    """The names in an operand."""
-    if isinstance(operand, ast.Name):
-        yield operand.text
-    elif isinstance(operand, (ast.Offset, ast.Not, ast.Generic)):
-        yield from registers_in(operand.base)
-    elif isinstance(operand, ast.Pair):
-        yield from registers_in(operand.first)
-        yield from registers_in(operand.second)
-    elif isinstance(operand, (ast.Address, ast.Vector, ast.Group)):
-        for item in operand.items:
-            yield from registers_in(item)
 
 
 def destinations(i: Instruction) -> int:
@@ -107,7 +95,7 @@ class Flow:
             for i in every:
                 written = destinations(i)
                 for operand in i.operands[written:]:
-                    for name in registers_in(operand):
+                    for name in names_in(operand):
                         number = numbers.get(name)
                         if number is not None and not killed >> number & 1:
                             used |= 1 << number
@@ -116,7 +104,7 @@ class Flow:
                     if number is not None and not killed >> number & 1:
                         used |= 1 << number
                 for operand in i.operands[:written]:
-                    for name in registers_in(operand):
+                    for name in names_in(operand):
                         number = numbers.get(name)
                         if number is None:
                             continue
@@ -160,7 +148,7 @@ class Flow:
             if len(nodes) == 1 and nodes[0] not in self.blocks[nodes[0]].successors:
                 self.order.append(nodes[0])
                 continue
-            groups = _components(nodes, [b.successors for b in self.blocks])
+            groups = components(nodes, [b.successors for b in self.blocks])
             if len(groups) > 1:
                 work += [(group, depth) for group in groups]  # the first to run is the last of the list
                 continue
@@ -173,7 +161,7 @@ class Flow:
             self.order.append(header)
             rest = [n for n in nodes if n != header]
             if rest:
-                work += [(group, depth + 1) for group in _components(rest, [b.successors for b in self.blocks])]
+                work += [(group, depth + 1) for group in components(rest, [b.successors for b in self.blocks])]
         self.position = {index: k for k, index in enumerate(self.order)}
 
     def staying(self, index: int) -> list[int]:
@@ -241,47 +229,6 @@ def _reversed(successors: Sequence[Sequence[int]], end: int) -> list[list[int]]:
         for successor in found:
             predecessors[successor].append(index)
     return predecessors
-
-
-def _components(nodes: Sequence[int], successors: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Strongly connected components among `nodes` (Tarjan, without recursion), each in the order of the text; one that
-    leads to another comes behind it."""
-    among = set(nodes)
-    number: dict[int, int] = {}
-    low: dict[int, int] = {}
-    on_stack: set[int] = set()
-    stack: list[int] = []
-    found: list[list[int]] = []
-    for root in nodes:
-        if root in number:
-            continue
-        work = [(root, 0)]
-        while work:
-            index, edge = work.pop()
-            if edge == 0:
-                number[index] = low[index] = len(number)
-                stack.append(index)
-                on_stack.add(index)
-            # The last successor first: then the blocks come, as far as possible, in the order of the text.
-            following = sorted((s for s in successors[index] if s in among), reverse=True)
-            for position in range(edge, len(following)):
-                successor = following[position]
-                if successor not in number:
-                    work += [(index, position + 1), (successor, 0)]
-                    break
-                if successor in on_stack:
-                    low[index] = min(low[index], number[successor])
-            else:
-                if low[index] == number[index]:
-                    members: list[int] = []
-                    while not members or members[-1] != index:
-                        members.append(stack.pop())
-                        on_stack.discard(members[-1])
-                    found.append(sorted(members))
-                if work:
-                    parent = work[-1][0]
-                    low[parent] = min(low[parent], low[index])
-    return found
 
 
 def _postorder(root: int, edges: Sequence[Sequence[int]]) -> list[int]:

@@ -16,8 +16,9 @@ from typing import Union
 
 from interop.ptx import Instruction, ast
 
+from .analysis import names_in
 from .vector_flatten import Unsuitable
-from .vector_flow import Flow, destinations, registers_in
+from .vector_flow import Flow, destinations
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class Kinds:
             return UNIFORM
         if isinstance(operand, ast.Offset):
             return self.of(operand.base)
-        return self._together([self.of(ast.Name(name)) for name in registers_in(operand)])
+        return self._together([self.of(ast.Name(name)) for name in names_in(operand)])
 
     def _named(self, name: str) -> Kind:
         if name in ("%tid.x", "%laneid"):  # a strand begins where its first lane's number is a multiple of its lanes
@@ -293,9 +294,9 @@ def _fixed_point(kinds: Kinds) -> None:
     users: dict[int, list[int]] = {}
     targets: list[list[int]] = []
     for position, i in enumerate(instructions):
-        numbers = [flow.numbers[n] for n in registers_in(i.operands[0]) if n in flow.numbers]
+        numbers = [flow.numbers[n] for n in names_in(i.operands[0]) if n in flow.numbers]
         targets.append(numbers)
-        sources = [n for o in i.operands[1:] for n in registers_in(o)]
+        sources = [n for o in i.operands[1:] for n in names_in(o)]
         if i.guard is not None:
             sources.append(i.guard.register)
         for name in sources:
