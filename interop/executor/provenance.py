@@ -8,11 +8,11 @@ own local memory. Products, shifts and conversions are indices, not pointers, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from interop.ptx import Function, Instruction, Module, ast
 
-from .analysis import instructions, variables
+from .analysis import instructions, names_in, variables
 from .pointers import call_target, is_indirect
 
 MEMORY = 1
@@ -35,19 +35,6 @@ _NO_RESULT = {
 _STACK = "$stack"  # stands for all that lies in local memory
 
 _Key = tuple[str, str]
-
-
-def _registers(operand: ast.Operand) -> Iterator[str]:
-    if isinstance(operand, ast.Name):
-        yield operand.text
-    elif isinstance(operand, (ast.Offset, ast.Not)):
-        yield from _registers(operand.base)
-    elif isinstance(operand, ast.Pair):
-        yield from _registers(operand.first)
-        yield from _registers(operand.second)
-    elif isinstance(operand, (ast.Address, ast.Vector, ast.Group)):
-        for item in operand.items:
-            yield from _registers(item)
 
 
 def _keeps_width(i: Instruction) -> bool:
@@ -125,7 +112,7 @@ class Provenance:
         name = function.name
 
         def keys(*operands: ast.Operand) -> tuple[_Key, ...]:
-            return tuple((name, register) for operand in operands for register in _registers(operand))
+            return tuple((name, register) for operand in operands for register in names_in(operand))
 
         opcode, operands = i.opcode, i.operands
         if opcode == "call":
@@ -144,7 +131,7 @@ class Provenance:
         else:
             # The product in a multiply-add is an index; what is added may be a pointer.
             sources = operands[3:4] if opcode in ("mad", "mad24", "madc") else operands[1:]
-            if opcode == "mov" and any(r in local for o in sources for r in _registers(o)):
+            if opcode == "mov" and any(r in local for o in sources for r in names_in(o)):
                 for key in keys(operands[0]):  # the address of a parameter of a call
                     self._add(key, MEMORY)
             found = keys(*sources)
@@ -175,11 +162,9 @@ class Provenance:
         indirect = is_indirect(i)
         function = self._module.function(target.text) if isinstance(target, ast.Name) and not indirect else None
         self._indirect |= indirect
-        results = list(_registers(i.operands[0])) if position else []
+        results = list(names_in(i.operands[0])) if position else []
         behind = i.operands[position + 1 : position + 2]
-        arguments = (
-            [list(_registers(o)) for o in behind[0].items] if behind and isinstance(behind[0], ast.Group) else []
-        )
+        arguments = [list(names_in(o)) for o in behind[0].items] if behind and isinstance(behind[0], ast.Group) else []
         if function is None or function.parse_body is None:
             for result in results:
                 self._add((name, result), MEMORY)
