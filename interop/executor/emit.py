@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from interop.ptx import Function, Module
 
@@ -109,12 +109,14 @@ def _loop(plan: Plan, text: ModuleText, storage: Storage) -> list[str]:
         *builder.lines,
         "}",
     ]
-    return ["\n".join(body), _threads(plan, parameters)]
+    thread = [f'  call void @"body.{name}"(ptr %blk, ptr %params, i32 %x, i32 %y, i32 %z)']
+    return ["\n".join(body), block_loop(plan, name, parameters, 1, lambda extent: thread)]
 
 
-def _threads(plan: Plan, parameters: str) -> str:
-    """The loop over the threads, x innermost. Its iterations may run side by side where the plan says so."""
-    name = plan.function.name
+def block_loop(plan: Plan, name: str, parameters: str, step: int, threads: Callable[[str], list[str]]) -> str:
+    """The function ``run.name``: a loop over the threads of a block in steps along x, which is innermost. `threads`
+    yields the code of one step for the block's extent along x. Iterations may run side by side where the plan says so.
+    """
     if plan.exact_block:
         extents = [str(n) for n in plan.exact_block]
         loads = []
@@ -143,8 +145,8 @@ def _threads(plan: Plan, parameters: str) -> str:
             "  br label %threads",
             "threads:",
             "  %x = phi i32 [ 0, %rows ], [ %x.next, %threads ]",
-            f'  call void @"body.{name}"(ptr %blk, ptr %params, i32 %x, i32 %y, i32 %z)',
-            "  %x.next = add nuw nsw i32 %x, 1",
+            *threads(extents[0]),
+            f"  %x.next = add nuw nsw i32 %x, {step}",
             f"  %x.more = icmp ult i32 %x.next, {extents[0]}",
             f"  br i1 %x.more, label %threads, label %row.end{parallel}",
             "row.end:",

@@ -11,8 +11,7 @@ from interop.ptx import Module
 
 from .analysis import Plan
 from .builder import ModuleText
-from .emit import BLOCK, coroutine_frame, kernel_parameters, parameters_attribute, record_text
-from .records import BlockField as Field
+from .emit import BLOCK, block_loop, coroutine_frame, kernel_parameters, parameters_attribute, record_text
 from .storage import Storage
 from .vector_builder import VectorBuilder
 from .vector_control import VectorPlan
@@ -92,54 +91,21 @@ def _loop(plan: VectorPlan, text: ModuleText, storage: Storage) -> list[str]:
 
 
 def _strands(plan: VectorPlan, name: str, parameters: str) -> str:
-    """The loop over the strands, x innermost."""
-    lines = [f'define internal void @"run.{name}"({BLOCK}, {parameters}) #0 {{', "entry:"]
-    extents = []
-    for axis in range(3):
-        if plan.exact_block:
-            extents.append(str(plan.exact_block[axis]))
-            continue
-        extent = f"%n{'xyz'[axis]}"
-        extents.append(extent)
-        lines += [
-            f"  {extent}.at = getelementptr i8, ptr %blk, i64 {int(Field.NTID) + 4 * axis}",
-            f"  {extent} = load i32, ptr {extent}.at, !invariant.load !0",
+    """The loop over the strands."""
+    all_lanes = -1 if plan.lanes == 32 else (1 << plan.lanes) - 1
+
+    def strand(extent: str) -> list[str]:
+        return [
+            f"  %left = sub i32 {extent}, %x",
+            f"  %whole = icmp uge i32 %left, {plan.lanes}",
+            "  %clamped = and i32 %left, 31",
+            "  %end = shl i32 1, %clamped",
+            "  %some = sub i32 %end, 1",
+            f"  %live = select i1 %whole, i32 {all_lanes}, i32 %some",
+            f'  call void @"body.{name}"(ptr %blk, ptr %params, i32 %x, i32 %y, i32 %z, i32 %live)',
         ]
-    full = (1 << plan.lanes) - 1
-    all_lanes = -1 if plan.lanes == 32 else full
-    lines += [
-        "  br label %planes",
-        "planes:",
-        "  %z = phi i32 [ 0, %entry ], [ %z.next, %plane.end ]",
-        "  br label %rows",
-        "rows:",
-        "  %y = phi i32 [ 0, %planes ], [ %y.next, %row.end ]",
-        "  br label %strands",
-        "strands:",
-        "  %x = phi i32 [ 0, %rows ], [ %x.next, %strands ]",
-        f"  %left = sub i32 {extents[0]}, %x",
-        f"  %whole = icmp uge i32 %left, {plan.lanes}",
-        "  %clamped = and i32 %left, 31",
-        "  %end = shl i32 1, %clamped",
-        "  %some = sub i32 %end, 1",
-        f"  %live = select i1 %whole, i32 {all_lanes}, i32 %some",
-        f'  call void @"body.{name}"(ptr %blk, ptr %params, i32 %x, i32 %y, i32 %z, i32 %live)',
-        f"  %x.next = add nuw nsw i32 %x, {plan.lanes}",
-        f"  %x.more = icmp ult i32 %x.next, {extents[0]}",
-        "  br i1 %x.more, label %strands, label %row.end",
-        "row.end:",
-        "  %y.next = add nuw nsw i32 %y, 1",
-        f"  %y.more = icmp ult i32 %y.next, {extents[1]}",
-        "  br i1 %y.more, label %rows, label %plane.end",
-        "plane.end:",
-        "  %z.next = add nuw nsw i32 %z, 1",
-        f"  %z.more = icmp ult i32 %z.next, {extents[2]}",
-        "  br i1 %z.more, label %planes, label %done",
-        "done:",
-        "  ret void",
-        "}",
-    ]
-    return "\n".join(lines)
+
+    return block_loop(plan, name, parameters, plan.lanes, strand)
 
 
 def _coroutine(plan: VectorPlan, text: ModuleText, storage: Storage) -> list[str]:
